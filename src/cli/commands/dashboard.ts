@@ -14,7 +14,7 @@ import { messageOf } from "../dashboard/serve/live-pages.ts";
 import { LocalGuard } from "../dashboard/serve/local-guard.ts";
 import { serveDashboard } from "../dashboard/serve/server.ts";
 
-/** `ironfence dashboard`: the page, for the user who starts it, with the permissions of that user. */
+/** `ironfence dashboard`: serves the page to the user who starts it, with the permissions of that user. */
 export const dashboardCommand = buildCommand<FlagTexts, [], CliContext>({
   func: async function dashboard(this: CliContext, flags) {
     const { env } = this.process;
@@ -56,9 +56,9 @@ export const dashboardCommand = buildCommand<FlagTexts, [], CliContext>({
   docs: {
     brief: "Serve a page that shows what ironfence could fence, does and has done",
     fullDescription: [
-      "The page is served on 127.0.0.1 and reads the cluster with your kubeconfig, so it shows what you may read. It only",
-      "shows. The address that is printed holds a secret that lets your browser in; do not pass it on. The page updates",
-      "itself, and says so if it cannot.",
+      "The page is served on 127.0.0.1 and reads the cluster with your kubeconfig, so it shows what you may read. It changes",
+      "nothing. The printed address contains a secret that lets your browser in; do not share it. The page updates itself,",
+      "and reports when it cannot.",
       "Exit codes: 0 stopped with Ctrl-C, 1 the cluster cannot be read or the port is in use, 2 wrong command line.",
     ].join("\n"),
     customUsage: [

@@ -181,7 +181,7 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
     assert.deepEqual(errors, []);
     assert.deepEqual(foreign, [], "nothing is loaded from elsewhere");
     await dashboard.child.stop();
-    await page.locator("#news", { hasText: /No news from the server/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
+    await page.locator("#news", { hasText: /No updates from the server/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
     await shot(page, "no-news");
   });
 });
@@ -237,7 +237,7 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
   void test("the page asks again after a refusal, and shows news as soon as it is served again", async () => {
     await context.route("**/events?*", (route) => route.fulfill({ status: 503, body: "not now" }));
     await page.reload();
-    await page.locator("#news", { hasText: /has refused this page/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
+    await page.locator("#news", { hasText: /refused this page/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
     await context.unroute("**/events?*");
     await page.locator("body.live").waitFor({ timeout: SHOWN_TIMEOUT_MS });
   });

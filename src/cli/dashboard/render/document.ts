@@ -4,12 +4,12 @@ import { html } from "./html.ts";
 
 /** What surrounds the part of a page that changes. */
 export interface Frame {
-  /** Path and query of the page, by which it asks for its changes. */
+  /** Path and query of the page. The script asks for changes of this page. */
   path: string;
   title: string;
   cluster: string;
   nowMs: number;
-  /** Identifies what the page shows. */
+  /** Identifies the content of the page. */
   version: string;
 }
 
@@ -46,7 +46,7 @@ function filterForm(filter: string): Html {
   </form>`;
 }
 
-/** A page that says one thing, such as why there is nothing to see. */
+/** A page with one message, such as why there is nothing to see. */
 export function renderNotice(title: string, body: Html): string {
   return shell(
     title,

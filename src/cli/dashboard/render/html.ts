@@ -1,6 +1,6 @@
 import { printable } from "../../../runtime/text/printable.ts";
 
-/** Markup that is safe to send: only `html` makes it, and whatever it is filled with is escaped. */
+/** Markup that is safe to send: only `html` creates it, and `html` escapes every value. */
 export class Html {
   readonly text: string;
 
@@ -20,8 +20,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Fills markup with values. Texts lose their control characters and are escaped for elements and for quoted attributes,
- * the only places where values may stand; `undefined` is nothing; lists are put one after the other.
+ * Fills markup with values. Texts lose their control characters and are escaped for elements and for quoted attributes.
+ * Use values only in these two places. `undefined` becomes empty text, and the items of a list are joined.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(withoutIndent(parts).reduce((text, part, index) => text + textOf(values[index - 1]) + part));
@@ -29,7 +29,7 @@ export function html(parts: TemplateStringsArray, ...values: readonly Value[]): 
 
 const compacted = new WeakMap<TemplateStringsArray, readonly string[]>();
 
-/** The source is indented for its readers, and a browser needs none of that. */
+/** Removes the indentation of the source, which a browser does not need. */
 function withoutIndent(parts: TemplateStringsArray): readonly string[] {
   const known = compacted.get(parts) ?? parts.map((part) => part.replaceAll(/\n\s+/g, "\n"));
   compacted.set(parts, known);

@@ -6,10 +6,10 @@ import { html } from "./html.ts";
 import { answerTag, endedCard, fenceCard, list, plug, section, timeTag } from "./parts.ts";
 import { renderTimeline } from "./timeline.ts";
 
-/** Remediations of one node with a picture. */
+/** How many remediations of a node are shown as timelines. */
 const TIMELINES_MAX = 10;
 
-/** The page of one node: what is decided and why, its fences as pictures, what its BMC has shown. */
+/** The page of one node: what is decided and why, its fences as timelines, and what its BMC has shown. */
 export function renderNodePage(page: NodePage): Html {
   const { readiness, ready, fence, timelines, evidence, ended } = page;
   const answer =

@@ -6,8 +6,8 @@ import { html } from "./html.ts";
 import { answerTag, nodePath, section } from "./parts.ts";
 
 /**
- * Every node with its answer. One slice has rows, and each other slice is a link: it leads to the page with the rows of
- * that slice, and the script puts the rows in its place when it comes near. So the page is small with any number of
+ * Every node with its answer. The page has the rows of one slice. Each other slice is a link to the page with its rows,
+ * and the script replaces the link by the rows when the viewer scrolls near it. So the page is small with any number of
  * nodes, and works without scripts.
  */
 export function renderNodesPage(list: NodeList): Html {

@@ -6,10 +6,10 @@ import { html } from "./html.ts";
 import { nodesPath } from "./nodes.ts";
 import { answerTag, endedCard, fenceCard, list, nodeLink, section, timeTag } from "./parts.ts";
 
-/** Names in one group; all nodes have a page of their own. */
+/** How many names a group shows. The page of all nodes shows the others. */
 const NAMES_MAX = 20;
 
-/** The first page, in the order of the questions of a night on call. */
+/** The first page. Its sections answer the questions of an engineer on call, in the order in which they come up. */
 export function renderOverviewPage(page: OverviewPage): Html {
   return html`${head(page)}${could(page)}${section("now", "Now", list(page.now, fenceCard, "no fence is under way"))}${section(
     "held",

@@ -6,9 +6,9 @@ import type { DisconnectionAdvice } from "../view/disconnection.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 
-// What several pages show.
+// Parts that several pages share.
 
-/** Items of one list; the rest is counted, so that a page stays small whatever the cluster holds. */
+/** How many items a list shows. The rest is only counted, so that a page stays small in any cluster. */
 export const ITEMS_MAX = 30;
 
 export function nodePath(name: string): string {
@@ -28,21 +28,21 @@ export function timeTag(time: string | number | undefined): Html {
   return html`<time datetime="${text}">${text}</time>`;
 }
 
-/** How long something has lasted. The script of the page counts on. */
+/** How long something has lasted. The script of the page keeps it up to date. */
 export function forTag(since: string | undefined, seconds: number | undefined): Html | undefined {
   const sinceMs = parseTimeMs(since);
   if (sinceMs === undefined || seconds === undefined) return undefined;
   return html`<time class="for" datetime="${toTime(sinceMs)}">${ageText(seconds)}</time>`;
 }
 
-/** As the script of the page writes it. */
+/** Formats an age in the same way as the script of the page. */
 export function ageText(seconds: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} m ${seconds % 60} s`;
   return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** A section with a heading, which the script replaces as a whole. `id` is part of our own text. */
+/** A section with a heading. The script replaces it as a whole. `id` must come from our own code. */
 export function section(id: string, title: string, body: Html): Html {
   return html`<section id="${id}" aria-labelledby="${id}-title">
     <h2 id="${id}-title">${title}</h2>
@@ -50,7 +50,7 @@ export function section(id: string, title: string, body: Html): Html {
   </section> `;
 }
 
-/** A list, or what stands there if it is empty. */
+/** A list, or the text `empty` if it has no items. */
 export function list<T>(items: readonly T[], item: (of: T) => Html, empty: string): Html {
   if (items.length === 0) return html`<p class="none">${empty}</p>`;
   const more = items.length - ITEMS_MAX;
@@ -75,10 +75,13 @@ export function steps(of: readonly ProgressStep[]): Html {
   </ol>`;
 }
 
-/** The answer that may do harm. Only a page that gets news shows a yes (`.live` in the style). */
+/**
+ * Whether the power may be disconnected by hand. A wrong yes does harm, so only a page that receives updates shows a
+ * yes (`.live` in the style).
+ */
 export function plug({ safe, why }: DisconnectionAdvice): Html {
   const answer = safe
-    ? html`<b class="answer yes">yes</b><b class="answer no">unknown, because this page gets no news</b>`
+    ? html`<b class="answer yes">yes</b><b class="answer no">unknown, because this page receives no updates</b>`
     : html`<b class="answer no">no</b>`;
   return html`<p class="plug ${safe ? "safe" : "unsafe"}">Safe to disconnect the power by hand? ${answer}: ${why}</p>`;
 }

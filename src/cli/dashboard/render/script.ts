@@ -1,6 +1,6 @@
 /**
- * The one script. It takes changes from the server and replaces the sections that differ, counts ages, loads and
- * filters nodes, and says when it gets no news: an old page must not look like a new one.
+ * The script of all pages. It receives changes from the server and replaces the sections that differ, updates ages, and
+ * loads and filters nodes. It warns when it receives no updates: an old page must not look like a new one.
  */
 export const SCRIPT = String.raw`"use strict";
 (() => {
@@ -38,7 +38,7 @@ export const SCRIPT = String.raw`"use strict";
   function showNews() {
     const silentMs = performance.now() - heardMs;
     const isSilent = silentMs > SILENCE_MAX_MS;
-    const text = trouble || (isSilent ? "No news from the server: this page may be out of date" : "");
+    const text = trouble || (isSilent ? "No updates from the server: this page may be out of date" : "");
     document.body.classList.toggle("live", text === "" && isHeard);
     if (news.textContent !== text) news.textContent = text;
   }
@@ -73,7 +73,7 @@ export const SCRIPT = String.raw`"use strict";
       block.dataset.has = v;
       if (hasFocus) block.querySelector("a")?.focus({ preventScroll: true });
     } catch {
-      // Its link leads to the rows, and the next news asks for them again.
+      // The link still leads to the rows, and the next update loads them again.
       near.delete(block);
     } finally {
       loads -= 1;
@@ -89,7 +89,7 @@ export const SCRIPT = String.raw`"use strict";
   function claim(section) {
     for (const block of section.querySelectorAll("ul.block:not(.rest, .end)")) block.dataset.has = block.dataset.v;
   }
-  // Rows that are loaded stay, or the page would lose its place. Each block learns which version it should have.
+  // Loaded rows stay, or the page would lose its scroll position. Each block gets the version that it should have.
   function keepRows(old, next) {
     const blocks = [...next.querySelectorAll("ul.block")];
     for (const block of blocks) {
@@ -161,8 +161,8 @@ export const SCRIPT = String.raw`"use strict";
     source.addEventListener("trouble", ({ data }) => hear("The cluster cannot be read, so this page may be out of date: " + data));
     source.addEventListener("error", () => {
       if (source.readyState !== EventSource.CLOSED) return;
-      // The browser gives up after a refusal, which may come from an API server that cannot be reached for a moment.
-      hear("The server has refused this page and is asked again. If that goes on, open the page as you did before");
+      // The browser does not try again after a refusal, although the API server may be unreachable for a moment only.
+      hear("The server refused this page. The page tries again. If this continues, open it again as you did before");
       source = undefined;
       setTimeout(listen, retryMs);
       retryMs = Math.min(2 * retryMs, 30000);

@@ -1,4 +1,4 @@
-/** The style of all pages: dark and light as the system wants it, readable on a phone. */
+/** The style of all pages: dark or light as the system is set, and readable on a phone. */
 export const STYLE = `
 :root {
   color-scheme: light dark;

@@ -10,7 +10,7 @@ const BARS_WIDTH = 430;
 const WIDTH = 720;
 const BAR_MIN = 2;
 
-/** A fence as a picture: one bar for each step, from its beginning to that of the next one, on one axis of time. */
+/** A fence as a picture: one bar for each step, from its start to the start of the next one, on one time axis. */
 export function renderTimeline({ remediation, title, startMs, endMs, isRunning, entries }: Timeline): Html {
   const spanMs = Math.max(1, endMs - startMs);
   const at = (ms: number): number => Math.round(((ms - startMs) / spanMs) * BARS_WIDTH * 10) / 10;
@@ -52,7 +52,7 @@ export function renderTimeline({ remediation, title, startMs, endMs, isRunning, 
     </details>`;
 }
 
-/** Below ten seconds with a tenth: the steps of a fence take fractions of a second. */
+/** Durations below 10 s have one decimal, because steps of a fence take fractions of a second. */
 function durationText(durationMs: number): string {
   return durationMs < 10_000 ? `${(durationMs / 1_000).toFixed(1)}s` : formatDuration(durationMs);
 }

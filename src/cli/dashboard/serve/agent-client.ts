@@ -9,9 +9,9 @@ import type { Watched } from "../../../kube/watched.ts";
 import { KINDS_OF_FAMILIES } from "../../cluster/unread-versions.ts";
 
 /**
- * The client by which the agent reads what its page shows: it writes nothing, asks for nothing that the agent has no
- * permission for, and takes the nodes from the view that the agent has, since all of them as the API server sends them
- * would not fit its memory.
+ * The client by which the agent reads what its page shows. It writes nothing, and requests nothing for which the agent
+ * has no permission. It takes the nodes from the agent's own view, because a list of all of them, as the API server
+ * sends it, would not fit into the memory of the agent.
  */
 export function agentClient(
   client: KubeClient,
@@ -28,7 +28,7 @@ export function agentClient(
         if (!nodes.synced) throw new KubeError("Unavailable", "the agent has not listed the nodes yet");
         return { items: [...nodes.values()] as unknown as T[], resourceVersion: "" };
       }
-      // The agent reads those of its own namespace.
+      // The agent has permission to list them only in its own namespace.
       if (type.kind === FENCING_TARGETS.kind && options.namespace === undefined) {
         throw new KubeError("Forbidden", "the agent lists no FencingTargets of other namespaces");
       }

@@ -13,22 +13,25 @@ export function sourceOf(
 ): PageSource {
   const { namespace, leaseNamespace } = options;
   return {
-    // A process of its own may spend a third of its time on reads, or more if they take over 7 s: the page has to be
-    // fresh.
+    // The command serves nothing else, so it may spend a third of its time on reads, or more if a read takes over 7 s.
+    // The page has to be fresh.
     ageByCost: 2,
     readOverview: (signal) => readOverview(runtime, options, cluster, signal),
     readDecisions: (signal) => readDecisions(runtime, { leaseNamespace, namespace }, signal),
   };
 }
 
-/** The same for the agent: it has no permission for all that a decision rests on, and no memory to decide twice. */
+/**
+ * Like `sourceOf`, for the agent. It lacks permissions for some of what a decision needs, and the memory to make each
+ * decision twice.
+ */
 export function agentSource(
   runtime: KubeRuntime,
   options: ClusterOptions & { leaseName: string },
   cluster: ClusterAddress,
 ): PageSource {
   return {
-    // Nor for the Lease of an agent that only observes.
+    // The agent has no permission for the Lease of an agent that only observes.
     readOverview: (signal) => readOverview(runtime, { ...options, readsObserver: false }, cluster, signal),
     readDecisions: () => Promise.resolve({ problem: "run ironfence explain node, or ironfence dashboard" }),
   };

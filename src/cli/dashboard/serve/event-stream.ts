@@ -9,14 +9,14 @@ import { messageOf } from "./live-pages.ts";
 const PERIOD_MS = 2_000;
 /** A connection without traffic is cut after ten seconds (`telemetry/http-server.ts`). */
 const KEEP_ALIVE_MS = 4_000;
-/** Then the browser connects again, and is asked again who it is. */
+/** After this time the browser has to connect again, so that its permissions are checked again. */
 const STREAM_MAX_MS = 60_000;
-/** A viewer that does not read takes no more memory than this. */
+/** The most memory that a viewer may take that does not read. After that it is disconnected. */
 const BUFFER_BYTES_MAX = 512 * 2 ** 10;
 
 /**
- * Sends a page whenever it changes, and after each read when that was (Server-Sent Events). A read that fails is
- * reported, so that the browser does not show an old page as a new one.
+ * Sends a page whenever it changes, and the time of each read (Server-Sent Events). Reports a read that fails, so that
+ * the browser does not show an old page as a new one.
  *
  * @param shownVersion the version that the browser has.
  */
@@ -39,7 +39,7 @@ export async function streamPage(
       if (content instanceof Error) {
         response.write(eventText("trouble", printable(content.message)));
       } else if (content === undefined) {
-        response.write(eventText("trouble", "what this page is about does not exist any more"));
+        response.write(eventText("trouble", "the object that this page shows no longer exists"));
       } else {
         if (content.version !== shown) response.write(eventText("page", content.html.text, content.version));
         shown = content.version;
@@ -55,7 +55,7 @@ export async function streamPage(
   }
 }
 
-/** Awaits a page and sends comments meanwhile, which the browser ignores. */
+/** Awaits a page. Meanwhile it sends comments, which keep the connection open and which the browser ignores. */
 async function keepingAlive(
   page: Promise<Content | undefined>,
   response: ServerResponse,
@@ -74,7 +74,7 @@ async function keepingAlive(
   }
 }
 
-/** One event. Each line of the data has its own field, or a line of it could begin another event. */
+/** Formats one event. Each line of the data becomes a field of its own, so that no line can begin another event. */
 export function eventText(event: string, data: string, id?: string): string {
   const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
   return `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}${lines.join("")}\n`;

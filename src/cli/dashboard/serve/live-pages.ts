@@ -17,10 +17,13 @@ import { overviewPage } from "../view/overview-page.ts";
 
 /** What the pages are made from: the reads of `ironfence status` and `ironfence explain node`. */
 export interface PageSource {
-  /** For how many times its cost a read is kept; by default as long as a page of the agent, which has other work. */
+  /**
+   * How long a read is kept, as a multiple of the time that it took. The default is that of the agent, which has other
+   * work.
+   */
   readonly ageByCost?: number;
   readOverview(signal: AbortSignal): Promise<Overview>;
-  /** What the detector decides now, or why that is not read. */
+  /** What the detector decides now, or why that cannot be read. */
   readDecisions(signal: AbortSignal): Promise<EvaluatedNodeChecks | { problem: string }>;
 }
 
@@ -30,21 +33,21 @@ export interface Content {
   cluster: string;
   nowMs: number;
   html: Html;
-  /** Changes with what the page shows. */
+  /** Differs if the page shows something else. */
   version: string;
 }
 
 const READ_TIMEOUT_MS = 60_000;
 const VERSION_CHARS = 22;
-/** How long something has lasted (`forTag`), which the script of the page counts itself, so it is not sent again. */
+/** How long something has lasted (`forTag`). The script of the page updates it, so a page is not sent again for it. */
 const LASTED = /(<time class="for" datetime="[^"]*">)[^<]*/g;
 
-/** Pages that are kept for viewers to come: a filter may be any text. */
+/** How many pages are kept for further viewers. There is no end of pages, because a filter may be any text. */
 const CONTENTS_MAX = 64;
 
 /**
- * The pages, made from reads that all viewers share: the more a read costs, the more seldom it is made. A page is made
- * once for each read, however many look at it.
+ * The pages, made from reads that all viewers share. The longer a read takes, the less often it is repeated. A page is
+ * made once for each read, for any number of viewers.
  */
 export class LivePages {
   readonly #overview: () => Promise<Overview>;
@@ -66,8 +69,7 @@ export class LivePages {
     const address = addressOf(target);
     if (address === undefined) return undefined;
     const overview = await this.#overview();
-    // Only what a page is made from counts: the page of a node also depends on decisions, which are read at other
-    // times.
+    // Only the page of a node depends on decisions, which are read at other times than the overview.
     const decisions = address.page === "node" ? await this.#decide() : undefined;
     const made = this.#pagesOf(overview);
     const known = made.contents.get(address.path);
@@ -129,7 +131,7 @@ function make(
   return node === undefined ? undefined : of(`Node ${address.name}`, renderNodePage(node));
 }
 
-/** A page that there may be. `path` is the same for all addresses of one page. */
+/** The address of a page that may exist. `path` is the same for all addresses of one page. */
 type Address = { path: string } & (
   | { page: "overview" }
   | ({ page: "nodes" } & NodeQuery)
@@ -151,7 +153,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The node that a path names; undefined for another path, and for one that no name can be read from. */
+/** The node that a path names. Undefined if it is the path of another page, or if it cannot be decoded. */
 function nodeNameOf(path: string): string | undefined {
   const [, encoded] = /^\/nodes\/([^/]+)$/.exec(path) ?? [];
   try {

@@ -13,15 +13,15 @@ const SECRET_BYTES = 32;
 const OPEN_PATH = "/open";
 
 /**
- * Lets in only the browser of the user who started the command: others on the same machine can connect as well, and
- * every website that the user visits can make the browser send requests here.
+ * Admits only the browser of the user who started the command. Other users of the same machine can connect to the port,
+ * and every website that the user visits can make the browser send requests to it.
  */
 export class LocalGuard {
-  /** In the address that is printed. */
+  /** The secret in the address that is printed. */
   readonly #key: Secret;
-  /** In the cookie that the address is exchanged for. */
+  /** The secret in the cookie that a browser gets when it opens that address. */
   readonly #session: Secret;
-  /** Known when the server listens. */
+  /** Set when the server listens. */
   port = 0;
 
   constructor(random: Random) {
@@ -29,7 +29,7 @@ export class LocalGuard {
     this.#session = newSecret(random);
   }
 
-  /** The address to open. It holds the secret: print it for the user only. */
+  /** The address to open. It contains the secret, so print it only for the user. */
   get url(): string {
     return `http://127.0.0.1:${this.port}${OPEN_PATH}?key=${this.#key.reveal()}`;
   }
@@ -38,8 +38,8 @@ export class LocalGuard {
 
   #judge(request: IncomingMessage): Answer | undefined {
     const { host, origin, cookie = "" } = request.headers;
-    // A name that an attacker's DNS server points to 127.0.0.1 stands in Host; a website that sends a request in
-    // Origin.
+    // Host shows if an attacker's DNS server resolves a name to 127.0.0.1. Origin shows if another website sends the
+    // request.
     const hosts = [`127.0.0.1:${this.port}`, `localhost:${this.port}`];
     if (host === undefined || !hosts.includes(host)) return notice(403, "Wrong Host");
     if (origin !== undefined && origin !== `http://${host}`) return notice(403, "Wrong Origin");
@@ -50,14 +50,14 @@ export class LocalGuard {
     return notice(401, "Not open yet", "Open the address that ironfence dashboard printed.");
   }
 
-  /** Cookies are shared by all ports of a host: each command has a name of its own. */
+  /** All ports of a host share their cookies, so each command needs a name of its own. */
   get #cookieName(): string {
     return `ironfence-${this.port}`;
   }
 
   /**
-   * The secret must not stay in the address; a page that leads on is not a redirect, which a strict cookie does not
-   * survive if a link was followed.
+   * Sets the cookie, and leads to the overview so that the secret does not stay in the address. It is a page and not a
+   * redirect: if the user followed a link, a browser does not send a strict cookie after a redirect.
    */
   #letIn(): Answer {
     const body = renderNotice(
@@ -74,7 +74,7 @@ function newSecret(random: Random): Secret {
   return new Secret(Buffer.from(random.bytes(SECRET_BYTES)).toString("base64url"));
 }
 
-/** In the same time for every guess. */
+/** Takes the same time for every guess. */
 function isSame(guess: string | null | undefined, secret: Secret): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(guess ?? ""), digest(secret.reveal()));

@@ -12,16 +12,16 @@ import type { PageSource } from "./live-pages.ts";
 import { LivePages, messageOf } from "./live-pages.ts";
 
 /**
- * Decides about each request before anything is shown, and may answer it itself, as a login does.
+ * Checks each request before anything is shown. It may answer the request itself, for example with a login form.
  *
  * @returns the answer; undefined if the page may be shown.
  */
 export type RequestGuard = (request: IncomingMessage) => Promise<Answer | undefined>;
 
-/** Streams at once. Each may have a few pages of 100 KiB on their way to a viewer that reads slowly. */
+/** How many streams may be open. Each may buffer a few pages of 100 KiB for a viewer that reads slowly. */
 const STREAMS_MAX = 24;
 
-/** Only our own script, style and address; in no frame; and no address in a Referer. */
+/** Allow only our own script, style and connections, no frame, and no Referer. */
 const SECURITY_HEADERS = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -40,7 +40,7 @@ export interface DashboardDeps {
   certificate: CertificateFiles | undefined;
 }
 
-/** Serves the pages until it is closed. They only read. @throws Error naming the address if it cannot be bound. */
+/** Serves the pages until it is closed. They change nothing. @throws Error naming the address if it cannot be bound. */
 export async function serveDashboard(
   address: { host: string; port: number },
   { clock, source, guard, certificate }: DashboardDeps,
@@ -87,7 +87,7 @@ export async function serveDashboard(
 
 function refuseWrites({ method }: IncomingMessage): Answer | undefined {
   if (method === "GET" || method === "HEAD") return undefined;
-  return { ...notice(405, "This page only shows"), headers: { allow: "GET, HEAD" } };
+  return { ...notice(405, "This page changes nothing"), headers: { allow: "GET, HEAD" } };
 }
 
 const ASSETS: Readonly<Record<string, Answer>> = {
@@ -107,7 +107,7 @@ async function show(pages: LivePages, target: string): Promise<Answer> {
 
 const HTML = "text/html; charset=utf-8";
 
-/** A page that says one thing. */
+/** A page with one message. */
 export function notice(status: number, title: string, text = ""): Answer {
   const body = renderNotice(
     title,

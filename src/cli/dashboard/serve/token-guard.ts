@@ -10,21 +10,21 @@ import { notice } from "./server.ts";
 export const STATUS_PATH = "/ironfence/status";
 
 const LOGIN_PATH = "/login";
-/** The prefix has browsers accept it over TLS only, and for this very host. */
+/** Because of the prefix `__Host-`, browsers accept the cookie only over TLS and send it only to this host. */
 const COOKIE = "__Host-ironfence-token";
 const BODY_BYTES_MAX = 16_384;
-/** A shift. The API server may end the token sooner. */
+/** The length of a shift. The token may expire sooner. */
 const COOKIE_SECONDS = 12 * 3_600;
 
 /**
- * Lets in users whose token the API server allows to read the path above: in the header Authorization, as programs send
- * it, or in a cookie that a browser gets for a token that its user pastes.
+ * Admits a user if the API server allows them to get `STATUS_PATH`. Programs send their token in the header
+ * Authorization. Browsers send it in a cookie, which they get after the user has pasted the token.
  */
 export function createTokenGuard(authorizer: Authorizer): RequestGuard {
   return async (request) => {
     const path = pathOf(request.url ?? "");
     if (path === LOGIN_PATH && request.method === "POST") return logIn(request, authorizer);
-    // They hold nothing of the cluster, and the form looks better with them.
+    // The style contains nothing of the cluster, and the login form looks better with it.
     if (path === "/page.css") return undefined;
     const refusal = await authorizer(authorizationOf(request), STATUS_PATH);
     return refusal === undefined ? undefined : loginForm(refusal.status, WHY[refusal.status] ?? "");
@@ -44,14 +44,14 @@ function authorizationOf({ headers }: IncomingMessage): string | undefined {
 }
 
 async function logIn(request: IncomingMessage, authorizer: Authorizer): Promise<Answer> {
-  // Browsers name the origin of a form: another site must not choose the token that the user reads with.
+  // Browsers send the origin of a form. Another site must not choose the token with which the user reads.
   if (request.headers.origin !== `https://${request.headers.host ?? ""}`) return notice(403, "Wrong Origin");
   const body = await readBody(request);
   if (body === undefined) return notice(413, "That is not a token");
   const token = new URLSearchParams(body).get("token")?.trim() ?? "";
   const refusal = await authorizer(`Bearer ${token}`, STATUS_PATH);
   if (refusal !== undefined) return loginForm(refusal.status, WHY[refusal.status] ?? "");
-  // The authorizer has found it to be a token, which holds no character that ends a cookie.
+  // The authorizer has accepted the token, so it contains no character that ends a cookie.
   const cookie = `${COOKIE}=${token}; Path=/; Max-Age=${COOKIE_SECONDS}; Secure; HttpOnly; SameSite=Strict`;
   return { ...notice(303, "Logged in"), headers: { "set-cookie": cookie, location: "/" } };
 }
@@ -67,7 +67,7 @@ function loginForm(status: number, why: string): Answer {
   return { status, contentType: "text/html; charset=utf-8", body: renderNotice("Log in", form), headers };
 }
 
-/** Undefined if it is longer than a token may be. It arrives within the time that the server gives a request. */
+/** Reads the body; undefined if it is too long for a token. The server limits the time for the whole request. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

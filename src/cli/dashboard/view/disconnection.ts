@@ -12,13 +12,13 @@ export interface DisconnectionAdvice {
   why: string;
 }
 
-/** What is known of one node. `unread`: the caller is not allowed to read something that the advice needs. */
+/** What is known about one node. `unread`: why something that the advice needs cannot be read. */
 export interface DisconnectionFacts {
   nodeName: string;
   node: Node | undefined;
-  /** All that name the node. */
+  /** All targets that name the node. */
   targets: readonly FencingTarget[];
-  /** Those of the node without a verdict. */
+  /** The remediations of the node that have no verdict. */
   remediations: readonly BareMetalRemediation[];
   unread: string | undefined;
 }
@@ -41,8 +41,8 @@ const NEEDS_POWER: Readonly<Record<string, string>> = {
 
 /**
  * Whether an operator may disconnect the power of a host by hand. Yes only if ironfence will send no power order to it
- * (maintenance, which the agent has confirmed), depends on no answer of its BMC, and the node serves nothing. Whatever
- * is not known is a no. Pure.
+ * (maintenance, which the agent has confirmed), depends on no answer of its BMC, and the node serves nothing. Anything
+ * that is not known makes it a no. Pure.
  */
 export function judgeDisconnection(facts: DisconnectionFacts): DisconnectionAdvice {
   const obstacle = obstacleTo(facts);
@@ -82,7 +82,7 @@ function obstacleTo({ nodeName, node, targets, remediations, unread }: Disconnec
   }
   if (node === undefined) return `there is no node ${nodeName}, so nothing shows what runs on the host`;
   if (mayRunEtcd(node)) {
-    return "the node is of the control plane, and etcd may run on it although the node is not Ready: check its quorum first";
+    return "the node belongs to the control plane, and etcd may run on it although the node is not Ready: check its quorum first";
   }
   const isReady = node.status.conditions?.find(({ type }) => type === "Ready")?.status;
   if (isReady === undefined) return "the node has no condition Ready, so nothing shows whether its kubelet runs";

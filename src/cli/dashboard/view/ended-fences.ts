@@ -19,9 +19,11 @@ export interface Ended {
   result: "Succeeded" | "Failed" | "TimedOut" | "CalledOff";
   reason: string;
   message: string;
-  /** What the host died of; undefined if that was not read. */
+  /** Why the host died; undefined if that was not read. */
   cause: string | undefined;
-  /** From the creation of the remediation to its verdict; undefined if an older agent has kept the outcome. */
+  /**
+   * The time from the creation of the remediation to its verdict; undefined if an older agent has stored the outcome.
+   */
   tookMs: number | undefined;
   /** The page that explains the reason of a failure. */
   page: string | undefined;
@@ -35,8 +37,8 @@ export const PAST_DAYS = 30;
 const KNOWN: ReadonlySet<string> = new Set(REASONS);
 
 /**
- * What ended within the last days, the latest first: what targets remember, and remediations that are still there.
- * Pure.
+ * The fences that ended within the last days, the latest first: the outcomes in targets, and remediations that still
+ * exist. Pure.
  */
 export function endedOf(overview: Overview): Ended[] {
   const sinceMs = overview.nowMs - PAST_DAYS * DAY_MS;

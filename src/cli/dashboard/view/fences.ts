@@ -19,13 +19,13 @@ export interface ProgressStep {
 
 /** A fence that has begun and has no verdict. */
 export interface Fence {
-  /** With its cluster before it if that is another one. */
+  /** The name of the node, with its cluster before it if that is not the agent's own. */
   node: string;
-  /** Whether the node is of the agent's own cluster, and has a page. */
+  /** Whether the node belongs to the agent's own cluster, and so has a page. */
   isLocal: boolean;
   remediation: string;
   phase: string;
-  /** What the node's Ready condition says, and since when; empty if that cannot be read. */
+  /** The status of the node's condition Ready, and since when; empty if that cannot be read. */
   ready: string;
   readySince: string | undefined;
   readyForSeconds: number | undefined;
@@ -33,21 +33,21 @@ export interface Fence {
   stepSince: string | undefined;
   stepForSeconds: number | undefined;
   /**
-   * Pods and volume attachments that had to leave and have left; undefined if workloads are not being released, or were
-   * not counted.
+   * How many pods and volume attachments have left (`gone`) of those that had to leave (`bound`). Undefined if
+   * workloads are not being released, or were not counted.
    */
   drained: { gone: number; bound: number } | undefined;
   steps: ProgressStep[];
   reason: string;
-  /** What it does or waits for. */
+  /** What the remediation does or waits for. */
   message: string;
-  /** What the host died of; undefined if that was not read. */
+  /** Why the host died; undefined if that was not read. */
   cause: string | undefined;
   startedAt: string | undefined;
   plug: DisconnectionAdvice;
 }
 
-/** A node that would be fenced and waits. */
+/** A node that has to be fenced and still waits. */
 export interface Held {
   node: string;
   isLocal: boolean;
@@ -78,7 +78,7 @@ const STEPS: readonly (readonly [name: string, phase: string])[] = [
   ["Ready", "Restoring"],
 ];
 
-/** The fences that are under way, the one that began first on top. Pure. */
+/** The fences that are under way, the oldest first. Pure. */
 export function fencesOf(overview: Overview): Fence[] {
   const nodes = new Map(itemsOf(overview.nodes).map((node) => [node.metadata.name, node]));
   const judge = disconnectionJudge(overview);
@@ -152,7 +152,7 @@ export function whereOf(remediation: BareMetalRemediation): { nodeName: string; 
   };
 }
 
-/** Judges plugs of nodes of the agent's own cluster. Pure. */
+/** Judges for nodes of the agent's own cluster whether their power may be disconnected by hand. Pure. */
 export function disconnectionJudge(overview: Overview): (nodeName: string) => DisconnectionAdvice {
   const { nodes, targets, remediations } = overview;
   const [unread] = [nodes, targets, remediations].flatMap((listed) =>
@@ -181,7 +181,7 @@ function whyUnread(listed: { problem: string } | undefined): string {
   return listed?.problem ?? "the cluster does not serve the kinds of ironfence";
 }
 
-/** The steps of the present power cycle. An undo shows where it stopped. */
+/** The steps of the present power cycle. In an undo, these are the steps that were done before it. */
 function stepsOf(remediation: BareMetalRemediation): ProgressStep[] {
   const { status, spec } = remediation;
   const { phase = "Resolving", attempt, conditions } = status ?? {};
@@ -251,7 +251,7 @@ export function heldOf(overview: Overview): Held[] {
   return [...found, ...unhealthy].toSorted((a, b) => byName(a.node, b.node));
 }
 
-/** How many hosts have a place among those that are remediated at once, and where. Pure. */
+/** How many slots are in use, in all and in each failure zone. Pure. */
 export function slotsInUse(overview: Overview): { hosts: number; zones: { zone: string; hosts: number }[] } {
   const held = active(overview).filter(({ status }) => slotOf(status, overview.nowMs) !== "None");
   const zones = Map.groupBy(

@@ -1,14 +1,17 @@
 import { createHash } from "node:crypto";
 import type { FenceReadiness } from "../../status/could-fence/could-fence.ts";
 
-/** Nodes in one slice: the page has the rows of one, and its script asks for the others when they come near. */
+/**
+ * How many nodes a slice has. The page has the rows of one slice, and its script loads others when the viewer scrolls
+ * near them.
+ */
 export const SLICE_NODES = 50;
 const FILTER_CHARS_MAX = 100;
 const VERSION_CHARS = 8;
-/** Enough to see what is wrong; the page of the node has the whole message. */
+/** The length of a message in a row. The page of the node has the whole message. */
 const MESSAGE_CHARS_MAX = 160;
 
-/** What of all nodes is asked for. */
+/** Which nodes the page of all nodes shows. */
 export interface NodeQuery {
   /** Part of a name, an answer, a reason or a message, in lower case; empty for all nodes. */
   filter: string;
@@ -27,11 +30,11 @@ export interface NodeList extends NodeQuery {
 interface NodeSlice {
   from: number;
   count: number;
-  /** Changes with what the rows show. */
+  /** Differs if the rows show something else. */
   version: string;
 }
 
-/** Reads the query of an address; whatever is wrong in it is left out. */
+/** Reads the query of an address, and ignores invalid parts of it. */
 export function nodeQuery(query: URLSearchParams): NodeQuery {
   const filter = (query.get("q") ?? "").trim().toLowerCase().slice(0, FILTER_CHARS_MAX);
   const text = query.get("from") ?? "";

@@ -18,7 +18,7 @@ import type { Fence } from "./fences.ts";
 import type { Ended } from "./ended-fences.ts";
 import type { DisconnectionAdvice } from "./disconnection.ts";
 
-/** What is decided of one node and why, its fences, and what its BMC has shown. */
+/** What is decided about one node and why, its fences, and what its BMC has shown. */
 export interface NodePage {
   node: string;
   nowMs: number;
@@ -52,7 +52,7 @@ export interface TimelineEntry {
   message: string;
 }
 
-/** What a target and its devices are, and what a probe has shown last. */
+/** A target, its devices, and what the last probe has shown. */
 export interface TargetEvidence {
   target: string;
   devices: string[];
@@ -61,8 +61,8 @@ export interface TargetEvidence {
 }
 
 /**
- * @param decisions what the detector decides now, or why it cannot be read. @returns undefined if nothing knows such a
- * node.
+ * @param decisions what the detector decides now, or why it cannot be read. @returns undefined if neither the cluster
+ * nor any object names such a node.
  */
 export function nodePage(
   overview: Overview,
@@ -161,7 +161,7 @@ function evidenceOf({ metadata, spec, status }: FencingTarget): TargetEvidence {
   };
 }
 
-/** An address should hold no password; one that does is not shown with it. */
+/** Removes a user and password from an address. It should have none. */
 function withoutUser(address: string): string {
   return address.replace(/\/\/[^/]*@/, "//");
 }

@@ -24,7 +24,7 @@ export interface OverviewPage {
   paused: { text: string; sinceMs: number | undefined; isKnown: boolean } | undefined;
   could: {
     yes: number;
-    /** Of those, only by hand: no health check covers them. */
+    /** How many of these can be fenced only by hand, because no health check covers them. */
     byHand: number;
     no: number;
     unknown: number;
@@ -40,7 +40,7 @@ export interface OverviewPage {
   problems: Problem[];
 }
 
-/** The same data as `ironfence status -o json`, put in the order of the questions of a night on call. Pure. */
+/** The same data as `ironfence status -o json`, in the order in which an engineer on call needs it. Pure. */
 export function overviewPage(overview: Overview): { page: OverviewPage; nodes: FenceReadiness[] } {
   const readiness = judgeNodes(overview);
   const { nodes, unread } = readiness;
