@@ -90,7 +90,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
         optional: true,
         placeholder: "addresses",
         brief:
-          "Outlets, of more than two, of which you have seen that they feed the host: their meters need not show it",
+          "If there are more than two outlets: those that you have traced to the host yourself, so that no meter need show it",
       },
       yes: YES_FLAG,
       ...flagsOf(OPTIONS),
@@ -102,9 +102,9 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
     fullDescription: [
       "Switches each outlet of the target off and on: the node must keep running. Then it switches all of them off, for a minute:",
       "the node must stop. They are switched on again, and the node must come back Ready in a new boot. Every BMC of the target must",
-      "answer, one of them must show that the host lost its power, and no other node may notice anything. Of more than two outlets,",
-      "each must have a load that the others take over while it is off, or be named in --confirm-outlets. Only then is the enrolment",
-      "stored, and any edit of it ends it (docs/how-to/enrol-pdu-outlets.md). It takes 5 to 15 minutes.",
+      "answer, one of them must show that the host lost its power, and no other node may be affected. If there are more than two",
+      "outlets, the others must take over the load of each outlet while it is off, or you name it in --confirm-outlets. Only then the",
+      "enrolment is stored. Any edit of what it depends on ends it (docs/how-to/enrol-pdu-outlets.md). It takes 5 to 15 minutes.",
       "The target has to be in maintenance, and its node cordoned and drained. No option overrides this.",
       "After a failure and after Ctrl-C the outlets are switched on again, and the last lines say what is left.",
       "Exit codes: 0 enrolled, 1 not shown or failed, 2 wrong command line, 3 refused (nothing was switched).",
@@ -203,7 +203,7 @@ function ensureShowable(targetName: string, answers: readonly OutletAnswer[], co
   const unmetered = answers.filter(({ metered, address }) => metered !== true && !confirmed.includes(address));
   if (answers.length <= 2 || unmetered.length === 0) return;
   const list = unmetered.map(({ address }) => address).join(",");
-  const why = `of more than two outlets, one may feed nothing or another host, and these have no meter that could show it: look at their plugs, and name them: --confirm-outlets ${list}`;
+  const why = `if there are more than two outlets, one may feed nothing or another host, and these have no meter that could show it: check their plugs, and name them: --confirm-outlets ${list}`;
   throw new CommandRefusal("Refused", `${why}. Nothing was switched`);
 }
 

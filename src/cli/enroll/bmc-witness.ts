@@ -9,13 +9,16 @@ import { CommandFailure } from "../errors/failures.ts";
 /** How long a BMC may take while all outlets are off: it may have lost its power together with its host. */
 const DARK_CALL_MS = 5_000;
 const CALL_MS = 20_000;
-/** What the clock of a BMC is read wrong by at most. */
+/** The largest error of a reading of the clock of a BMC. */
 const CLOCK_SLACK_MS = 5_000;
-/** A BMC has started this long after its power is back. */
+/** A BMC starts within this time after its power is back. */
 const BMC_START_MAX_MS = 5 * 60_000;
-/** A host has started this long after its power is back: firmware may delay that, and reports the end of its tests. */
+/**
+ * A host starts within this time after its power is back. Its firmware may delay the start, and reports it only after
+ * its tests.
+ */
 const HOST_START_MAX_MS = 10 * 60_000;
-/** A BMC with a supply of its own has to read Off this often while all outlets are off. */
+/** How often a BMC with a supply of its own has to read Off while all outlets are off. */
 const OFF_READS_MIN = 3;
 
 /** What one BMC has shown. */
@@ -27,7 +30,7 @@ interface Shown extends PowerLossSigns {
 }
 
 const NO_WITNESS =
-  "no BMC of the target shows that the host lost its power: none read Off for as long as all outlets were off, none has started since they are on again (LastResetTime of its Manager), and none names restored mains power as the cause of the last start and another cause before (IPMI)";
+  "no BMC of the target shows that the host lost its power: none read Off for as long as all outlets were off, none has started since they were switched on again (LastResetTime of its Manager), and none names restored mains power as the cause of the last start and another cause before (IPMI)";
 
 /**
  * What the BMCs of a host say about a loss of power. A node in a new boot does not show that its host lost power: a
@@ -73,8 +76,8 @@ export class BmcWitness {
    * Looks for the loss of power in what the BMCs show once the node is back.
    *
    * @param onAtMs when the outlets were ordered on, on the wall clock.
-   * @returns what is missing for it; undefined if it is shown.
-   * @throws CommandFailure if a BMC contradicts it.
+   * @returns why the loss is not shown; undefined if it is.
+   * @throws CommandFailure if a BMC contradicts the loss.
    */
   async findLack(onAtMs: number, signal: AbortSignal): Promise<string | undefined> {
     let isShown = false;
@@ -88,7 +91,7 @@ export class BmcWitness {
       const now = found.answer;
       ensureResetInTime(bmc, before, now, onAtMs);
       if (now.isStartedByMains === false) {
-        fail(`${bmc.address} says that the host was last started by something else than restored mains power`);
+        fail(`${bmc.address} reports that something other than restored mains power last started the host`);
       }
       const isDark = before.offReads >= OFF_READS_MIN && before.otherReads === 0;
       const isByMains = now.isStartedByMains === true && before.isStartedByMains === false;
@@ -135,11 +138,14 @@ function ensureResetInTime(
   const isInTime = atMs === undefined || isAfter(atMs, onAtMs, HOST_START_MAX_MS);
   if (lastReset !== before.lastReset && isInTime) return;
   fail(
-    `${bmc.address} says that the host was last reset at ${lastReset}, which is not when its outlets were switched on: something else has reset it`,
+    `${bmc.address} reports that the host was last reset at ${lastReset}, which is not when its outlets were switched on: something else has reset it`,
   );
 }
 
-/** A BMC that runs on is up for longer than before, or for as long as before if its clock stands still. */
+/**
+ * Whether the BMC has started since the outlets were switched on. One that kept running has been up for longer than
+ * before, or as long as before if its clock stands still.
+ */
 function hasStartedSince(before: Shown, now: PowerLossSigns & { readAtMs: number }, onAtMs: number): boolean {
   if (before.bmcUpMs === undefined || now.bmcUpMs === undefined) return false;
   const isLess = now.bmcUpMs < before.bmcUpMs - CLOCK_SLACK_MS;

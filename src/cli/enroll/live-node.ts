@@ -6,7 +6,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 
 const LEASE_NAMESPACE = "kube-node-lease";
 
-/** What is known of a node by live reads, on the clock of this process. */
+/** What live reads show about a node, on the clock of this process. */
 export class LiveNode {
   readonly #runtime: KubeRuntime;
   readonly #name: string;

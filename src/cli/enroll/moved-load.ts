@@ -1,10 +1,12 @@
 import type { PowerDriver } from "../../bmc/interface/driver.ts";
 
-// Of up to two outlets, the switching itself shows that each feeds the host: it runs without either, and not without
-// both. Of more, one may feed nothing or another host. What shows it then is its load, which the other supplies of the
-// host take over while it is off.
+// If there are one or two outlets, the switching itself shows that each feeds the host: it runs without either, and not
+// without both. If there are more, one may feed nothing or another host. Then its load has to show it: the other
+// supplies of the host take the load over while the outlet is off.
 
-/** With an even load, each other outlet takes over one part of it. This much of that part shows it. */
+/**
+ * If the load is even, each of the other outlets takes over an equal part. A rise by this share of that part is enough.
+ */
 const PART_MIN = 0.5;
 
 /** What the meter of each outlet shows, in units that may differ; undefined without a meter. */
@@ -22,7 +24,9 @@ export interface OtherLoads {
   after: Loads;
 }
 
-/** The least rise that counts: a smaller one may be a meter that jumps between two of its steps. */
+/**
+ * The smallest rise that counts, in the unit of the meter. A smaller one may be a meter that jumps between two values.
+ */
 const STEPS_MIN = 2;
 
 /** Whether every other outlet of the host has carried more while the outlet was off, and only then. */

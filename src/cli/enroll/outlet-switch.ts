@@ -8,7 +8,7 @@ import { CommandFailure } from "../errors/failures.ts";
 /** How long an outlet may take until it reads as it was ordered. PDUs delay an order by some seconds. */
 const SWITCH_MAX_MS = 90_000;
 const POLL_MS = 1_000;
-/** Before an order that had no effect is sent again. */
+/** How long the command waits before it repeats an order that had no effect. */
 const REORDER_MS = 15_000;
 
 /** Switches outlets, and proves it by reading them twice. */
@@ -36,7 +36,10 @@ export class OutletSwitch {
     await Promise.all(outlets.map((outlet) => this.#until(outlet, "Off", signal)));
   }
 
-  /** Switches on what may be off; with a signal of its own, since that of the command may have been aborted. */
+  /**
+   * Switches on every outlet that may be off. It has a signal of its own, because that of the command may have been
+   * aborted.
+   */
   async on(): Promise<void> {
     const { signal } = new AbortController();
     const settled = await Promise.allSettled(
@@ -74,7 +77,7 @@ export class OutletSwitch {
       if (reads >= 2) return;
       await sleep(this.#clock, POLL_MS, signal);
     }
-    const why = `${outlet.address} did not read ${wanted} within ${SWITCH_MAX_MS / 1_000} s; it says: ${last}`;
+    const why = `${outlet.address} did not read ${wanted} within ${SWITCH_MAX_MS / 1_000} s; it reports: ${last}`;
     throw new CommandFailure("EnrolmentFailed", why);
   }
 }

@@ -8,7 +8,10 @@ import { isEvicted, namesOf } from "../fence/drain.ts";
 import type { TargetContext } from "../hosts/targets.ts";
 import type { Plan } from "../terminal/plan.ts";
 
-/** Self Node Remediation sets it on nodes that reset themselves when they are cut off from the API server. */
+/**
+ * The annotation that Self Node Remediation sets on nodes that reset themselves when they are cut off from the API
+ * server.
+ */
 const RESETS_ITSELF = "is-reboot-capable.self-node-remediation.medik8s.io";
 
 /** What is read before an enrolment, all of it live. */
@@ -22,7 +25,7 @@ export interface EnrollFacts {
   underWay: readonly BareMetalRemediation[];
 }
 
-/** Plans an enrolment; pure. A host is switched off, so everything that could be hurt by that prevents it. */
+/** Plans an enrolment; pure. The host loses its power, so anything that this could harm prevents the enrolment. */
 export function planEnrolment({ host, conflict, pods, underWay }: EnrollFacts): Plan {
   const { target } = host;
   const { name, namespace } = target.metadata;
@@ -73,7 +76,7 @@ function nodeObstacles({ target, node }: TargetContext, pods: readonly Pod[]): s
     const drain = `kubectl drain ${nodeName} --ignore-daemonsets`;
     obstacles.push(`node ${nodeName} is not drained (${namesOf(left)}): ${drain}`);
   }
-  if (mayRunEtcd(node)) obstacles.push(`node ${nodeName} is of the control plane or runs etcd`);
+  if (mayRunEtcd(node)) obstacles.push(`node ${nodeName} belongs to the control plane or runs etcd`);
   if (node.metadata.annotations?.[RESETS_ITSELF] === "true") {
     const why = "its new boot would then not show that it lost its power";
     obstacles.push(`node ${nodeName} resets itself when it is cut off (Self Node Remediation), and ${why}`);

@@ -17,12 +17,15 @@ import { OutletSwitch } from "./outlet-switch.ts";
 import { LiveNode } from "./live-node.ts";
 
 const POLL_MS = 2_000;
-/** What a host may still renew with the energy in its supplies, and what a renewal may take on its way. */
+/**
+ * How long after its power is off a host may still renew its lease, with the energy in its supplies and the delay of a
+ * renewal.
+ */
 export const HOLD_UP_MS = 5_000;
 /** With one outlet off, the node has to renew its lease this often within this time. */
 const RENEWALS_ALONE = 3;
 const ALONE_MAX_MS = 90_000;
-/** A supply needs a moment after its outlet is on before the next one may go. */
+/** How long a supply needs after its outlet is on, before the next outlet is switched off. */
 const SETTLE_MS = 15_000;
 /** With all outlets off, no renewal may come for this long: several times what a live kubelet takes. */
 const DARK_MS = 60_000;
@@ -38,7 +41,7 @@ export interface EnrollSubject {
   enrolledBy: string | undefined;
   /** How long the node may take to come back. */
   timeoutMs: number;
-  /** Addresses of outlets of which the user says that they feed the host: their loads need not show it. */
+  /** Addresses of outlets that feed the host according to the user. Their loads need not show it. */
   confirmed: readonly string[];
 }
 
@@ -59,7 +62,7 @@ export class EnrollProcedure {
   readonly #switch: OutletSwitch;
   readonly #bmc: BmcWitness;
   readonly #others: OtherNodes;
-  /** What the PDUs say of the outlets when the procedure begins. */
+  /** What the PDUs report about the outlets when the procedure begins. */
   #answers: readonly OutletAnswer[] = [];
 
   constructor(runtime: KubeRuntime, subject: EnrollSubject, report: EnrollReport) {
@@ -75,7 +78,7 @@ export class EnrollProcedure {
     );
   }
 
-  /** @throws CommandFailure if the outlets do not show to be the host's: nothing is enrolled then. */
+  /** @throws CommandFailure if it is not shown that the outlets feed the host. Then nothing is enrolled. */
   async run(signal: AbortSignal): Promise<Enrolment> {
     const { outlets } = this.#subject;
     try {
@@ -101,7 +104,7 @@ export class EnrollProcedure {
     }
   }
 
-  /** Every outlet is on, the node lives, and what was enrolled before does not count any more. */
+  /** Ensures that every outlet is on and that the node lives, and removes an earlier enrolment. */
   async #begin(signal: AbortSignal): Promise<void> {
     const { outlets } = this.#subject;
     for (const outlet of outlets) {
@@ -115,7 +118,10 @@ export class EnrollProcedure {
     await this.#write({ enrolment: null }, signal);
   }
 
-  /** With one outlet off, all hosts have to keep running: otherwise the others are not shown to feed this one. */
+  /**
+   * Switches one outlet off for a while. All nodes have to keep running, which shows that the other outlets feed this
+   * host.
+   */
   async #switchAlone(outlet: PowerDriver, signal: AbortSignal): Promise<void> {
     await this.#ensureHeld(signal);
     const boot = this.#liveNode.bootID;
@@ -139,7 +145,7 @@ export class EnrollProcedure {
           ? `there is no meter that shows what ${unmetered.map(({ address }) => address).join(" and ")} took over`
           : `not every other outlet took over its load${load === undefined ? "" : ` of ${load}`}`;
       fail(
-        `${outlet.address} is not shown to feed this host: ${why}. Of more than two outlets, one may feed nothing or another host: look at its plug, and name it with --confirm-outlets`,
+        `${outlet.address} is not shown to feed this host: ${why}. If there are more than two outlets, one may feed nothing or another host: check its plug, and name it with --confirm-outlets`,
       );
     }
     this.#report.note(`the node keeps running without ${outlet.address}`);
@@ -264,7 +270,7 @@ export class EnrollProcedure {
     );
   }
 
-  /** The agent sends no order to the host. Read live, since the steps take minutes. */
+  /** Ensures that the agent still sends no order to the host. Reads the target live, because the steps take minutes. */
   async #ensureHeld(signal: AbortSignal): Promise<void> {
     this.#ensureSame(await readLiveTarget(this.#runtime, this.#ref(), signal));
   }
@@ -281,7 +287,7 @@ export class EnrollProcedure {
     return { kind, namespace: metadata.namespace ?? "", name: metadata.name, uid: metadata.uid };
   }
 
-  /** Until the node has renewed its lease some more times. */
+  /** Waits until the node has renewed its lease `times` more times. */
   async #renewals(times: number, what: string, signal: AbortSignal): Promise<void> {
     const { clock } = this.#runtime;
     const endMs = clock.monotonicMs() + ALONE_MAX_MS;

@@ -88,7 +88,11 @@ for (const [what, bmc, why] of [
   ["that has named no cause before", { after: { isStartedByMains: true } }, NONE],
   ["that does not read Off once", { dark: ["Off", "Off", "Unknown", "Off", "Off"] }, NONE],
   ["that reads On once", { dark: ["Off", "On", "Off", "Off", "Off"] }, /reads On although all outlets are off/],
-  ["that names another cause", { dark: OFF, after: { isStartedByMains: false } }, /last started by something else/],
+  [
+    "that names another cause",
+    { dark: OFF, after: { isStartedByMains: false } },
+    /something other than restored mains power last started/,
+  ],
   ["whose host was reset in the dark", { dark: OFF, resetAfterS: -20 }, /something else has reset it/],
   ["whose host was reset 15 min later", { dark: OFF, resetAfterS: 900 }, /something else has reset it/],
 ] as const satisfies readonly (readonly [string, Bmc, RegExp])[]) {
