@@ -443,7 +443,7 @@ describe("passwords", () => {
     }
     const noPem = await ironfence(["power", "status", redfish.url, "--ca-file", passwordFile], { env: LOGIN });
     assert.equal(noPem.code, EXIT_USAGE);
-    assert.match(noPem.err, /--ca-file: .* holds no PEM certificate/);
+    assert.match(noPem.err, /--ca-file: .* contains no PEM certificate/);
     assert.ok(!noPem.err.includes(PASSWORD));
   });
 

@@ -92,7 +92,7 @@ async function resetTarget(
   }
 }
 
-/** @param objection why nothing may be sent to the host that answers; undefined if it may. */
+/** @param objection returns why nothing may be sent to a BMC with this identity; undefined if the reset may be sent. */
 async function reset(
   context: CliContext,
   driver: PowerDriver,

@@ -87,8 +87,8 @@ export const drillCommand = buildCommand<DrillFlags, [], CliContext>({
       "Cordons the node, evicts its pods as PodDisruptionBudgets allow, has the running agent fence it with all its safeguards,",
       "waits until it is back, and uncordons it. Nothing begins on a node of the control plane or of etcd, while a remediation is under way,",
       "if a health check would not remediate the node now, or if a pod has no controller. No option overrides this.",
-      "Ctrl-C or the end of the session before the power-off uncordons the node. Later it ends the waiting, and the last line",
-      "says what is left.",
+      "Before the power-off, Ctrl-C or the end of the session uncordons the node. After it, they only end the waiting, and the",
+      "last line says what is left to do.",
       "Exit codes: 0 the node is back, 1 failed, 2 wrong command line, 3 refused (nothing was powered off).",
     ].join("\n"),
     customUsage: [

@@ -79,7 +79,7 @@ interface Explanation {
   machines: readonly { name: string; outcome: string; reason: string }[];
 }
 
-/** The health check of Cluster API by that name, else the one of OKD. */
+/** Evaluates the health check of Cluster API with that name, or else the one of OKD. */
 function readOne(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<EvaluatedMachineCheck | undefined> {
   const key = parseKey(name);
   return readOnce(

@@ -21,7 +21,7 @@ import type { Overview } from "../status/objects/read.ts";
 import { readOverview } from "../status/objects/read.ts";
 import { renderTable } from "../terminal/table.ts";
 
-/** One explanation: as JSON, and as lines of text. */
+/** One explanation, as JSON and as lines of text. */
 interface ExplanationOutput {
   json: object;
   lines: string[];
@@ -129,7 +129,9 @@ function reportNode(live: EvaluatedNodeChecks, name: string, overview: Overview)
   };
 }
 
-/** The answer, and the preconditions of a fence in order. A fence stops at the first that holds. */
+/**
+ * Renders the answer, and the preconditions of a fence in order. A fence stops at the first one in the state `holds`.
+ */
 function renderFence({ readiness, steps }: FenceExplanation): string[] {
   const { answer = "unknown", reason = "NodeNotFound", message = "the cluster has no such node" } = readiness ?? {};
   const why = reason === "" ? "" : `: ${reason}: ${message}`;

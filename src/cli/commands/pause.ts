@@ -36,7 +36,7 @@ export const pauseCommand = buildCommand<FlagTexts, [], CliContext>({
       const { client } = runtime;
       // The clock of the API server decides when a pause ends; this call measures it.
       const by = await whoAmI(client, env["USER"] ?? env["USERNAME"], this.signal);
-      // In whole seconds, as it is stored, and rounded up.
+      // Times are stored in whole seconds, so round up.
       const nowMs = Math.ceil(latestServerTimeMs(runtime) / 1_000) * 1_000;
       const data = {
         [STOP_SWITCH_PAUSED]: "true",
@@ -97,9 +97,7 @@ export const resumeCommand = buildCommand<FlagTexts, [], CliContext>({
   docs: { brief: "End the pause: power-offs are sent again" },
 });
 
-/**
- * The user by the names of the API server and of this machine: several users may share one administrator's kubeconfig.
- */
+/** The name of the user in the API server and on this machine, because several users may share one kubeconfig. */
 async function whoAmI(client: KubeClient, localUser: string | undefined, signal: AbortSignal): Promise<string> {
   const name = await readUserName(client, signal);
   if (name === undefined) return localUser ?? "an unknown user";

@@ -7,7 +7,7 @@ import type { CliContext } from "../terminal/context.ts";
 import { withoutControls } from "../../runtime/text/printable.ts";
 import { CommandFailure } from "../errors/failures.ts";
 
-/** `ironfence replay FILE`: makes the decisions of a log again. */
+/** `ironfence replay FILE`: makes the decisions of a log again, and compares them. */
 export const replayCommand = buildCommand({
   func: async function replay(this: CliContext, _flags: Readonly<object>, file: string) {
     const replayer = new Replayer(PURE_FUNCTIONS);

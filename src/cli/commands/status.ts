@@ -28,7 +28,7 @@ type StatusFlags = Readonly<
   }
 >;
 
-/** `ironfence status`: who leads, what is wrong, and all that ironfence works on. */
+/** `ironfence status`: who leads, what is wrong, and the objects that ironfence works on. */
 export const statusCommand = buildCommand<StatusFlags, [], CliContext>({
   func: async function status(this: CliContext, { problems: onlyProblems, watch, exitCode, ...texts }) {
     const { env } = this.process;
@@ -41,7 +41,7 @@ export const statusCommand = buildCommand<StatusFlags, [], CliContext>({
     const show = (overview: Overview, problems: readonly Problem[]): void => {
       const lines =
         output === "json" ? [toJson(overview, problems, onlyProblems)] : toLines(overview, problems, onlyProblems);
-      // A change of an age alone is not printed.
+      // If only ages have changed, nothing is printed.
       const text = lines.join("\n").replaceAll(AGES, "");
       if (text === shown) return;
       if (shown !== "" && output === "table") printLine(this, `--- ${toTime(overview.nowMs)}`);

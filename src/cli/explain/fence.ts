@@ -28,12 +28,12 @@ export interface FenceExplanation {
 /** Outcomes of a health check for which a remediation starts or is under way. */
 const STARTS: ReadonlySet<string> = new Set(["create", "remediating"]);
 
-/** Explains nodes one after the other; `checks` is what the detector decides about the node. */
+/** Explains one node. `checks` is what the detector decides about it. */
 export type FenceExplainer = (nodeName: string, checks: readonly NodeExplanation[]) => FenceExplanation;
 
 /**
  * The preconditions of a fence of a node, in the order in which both halves of the agent check them. The step of the
- * health check shows what the detector decides now; for a healthy node it has nothing to do. Reads what all nodes share
+ * health check shows what the detector decides now; it is `idle` for a healthy node. What all nodes share is computed
  * once. Pure.
  */
 export function fenceExplainer(overview: Overview): FenceExplainer {
@@ -63,7 +63,7 @@ function checkStep(
     return { step, state: "ok", found: decided.join("; ") || "none; the remediation was made by hand" };
   }
   if (state !== "ok") return { step, state, found: [found, ...decided].join("; ") };
-  // A MachineHealthCheck, which `ironfence explain mhc` explains.
+  // No NodeHealthCheck is concerned. A MachineHealthCheck may be: `ironfence explain mhc` explains it.
   if (concerned.length === 0) return { step, state: found === NOT_COVERED ? "holds" : "ok", found };
   if (concerned.some(({ outcome }) => STARTS.has(outcome))) return { step, state: "ok", found: decided.join("; ") };
   const isIdle = concerned.every(({ outcome }) => outcome === "healthy");

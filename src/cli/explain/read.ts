@@ -15,8 +15,8 @@ const READ_TIMEOUT_MS = 60_000;
 /**
  * Reads the cluster once and has the detector's own code decide on it. Nothing is watched and nothing can be written.
  *
- * @throws KubeError also if a permission is missing without which the explanation would differ from what the agent
- * decides.
+ * @throws KubeError also if the user lacks a permission, because the explanation would then differ from the decision of
+ * the agent.
  */
 export function readDecisions(
   runtime: KubeRuntime,
@@ -50,8 +50,8 @@ export async function readOnce<T>(
 }
 
 /**
- * @param refused collects which objects the user may not read. The agent may, but the code of the detector cannot tell
- * the two apart.
+ * @param refused collects the errors for objects that the user may not read. The agent may read them, which the code of
+ * the detector cannot know.
  */
 function readOnly(client: KubeClient, refused: KubeError[]): KubeClient {
   const refuse = (): Promise<never> => Promise.reject(new Error("explaining a decision writes nothing"));

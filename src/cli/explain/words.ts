@@ -25,7 +25,7 @@ const PLAIN_ACTIONS: Readonly<Partial<Record<string, string>>> = {
   consumeConfirmation: `remove annotation ${MANUALLY_CONFIRMED_HEALTHY} from the node`,
 };
 
-/** One input of a decision, as the objects show it. The reason of the decision says what follows from it. */
+/** One input of a decision, as the objects show it. What follows from it is in the reason of the decision. */
 export interface DecisionInput {
   what: string;
   found: string;
@@ -39,9 +39,9 @@ export interface NodeExplanation {
   /** One word, for example `create`, `excluded`, `healthy`. */
   outcome: string;
   reason: string;
-  /** What would be written now. */
+  /** What the agent would write now. */
   actions: string[];
-  /** RFC 3339; when the answer changes even if no object does. */
+  /** When the answer may change although no object does (RFC 3339). */
   nextCheck?: string;
   reasons: DecisionInput[];
 }
@@ -88,7 +88,7 @@ export function explainCheck({ check, snapshot, decision }: EvaluatedNodeCheck):
   };
 }
 
-/** A time, and how far away it is. */
+/** A time, and how far it is from now. */
 export function formatTime(time: string, nowMs: number): string {
   const awayMs = (parseTimeMs(time) ?? nowMs) - nowMs;
   return awayMs > 0 ? `${time} (in ${formatSeconds(awayMs)})` : `${time} (${formatSeconds(-awayMs)} ago)`;

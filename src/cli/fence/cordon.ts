@@ -9,7 +9,7 @@ import { sleep } from "../../runtime/clock.ts";
 import { CommandRefusal } from "../errors/failures.ts";
 import { findNode } from "../hosts/targets.ts";
 
-// A cordon has no owner in Kubernetes. A drill marks the one that it sets, and takes off no other.
+// A cordon has no owner in Kubernetes. A drill marks the cordon that it sets, and removes no other.
 
 const UNSCHEDULABLE = "/spec/unschedulable";
 const MARK = ["metadata", "annotations", DRILL] as const;
@@ -23,9 +23,9 @@ export function hasCordon({ metadata, spec }: Node, mark: string): boolean {
 }
 
 /**
- * Cordons a node under a mark. The patch tests the version that was read, so no other user has cordoned the node since.
+ * Cordons a node under a mark. The patch fails if another user has changed the node since it was read.
  *
- * @throws CommandRefusal if the node is cordoned, or is another one now: nothing was changed.
+ * @throws CommandRefusal if the node is already cordoned, or was deleted. Then nothing was changed.
  */
 export async function cordon(runtime: KubeRuntime, planned: Node, mark: string, signal: AbortSignal): Promise<void> {
   const { name, uid } = planned.metadata;
@@ -54,7 +54,8 @@ export async function cordon(runtime: KubeRuntime, planned: Node, mark: string, 
 }
 
 /**
- * Takes the cordon with this mark off, and the mark. A node that another user has uncordoned or cordoned is left so.
+ * Removes the cordon with this mark, and the mark. A node that another user has uncordoned or cordoned since stays as
+ * it is.
  *
  * @returns whether the node had that cordon.
  */

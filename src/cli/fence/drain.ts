@@ -9,7 +9,7 @@ import { CommandFailure } from "../errors/failures.ts";
 
 const MIRROR = "kubernetes.io/config.mirror";
 const POLL_MS = 1_000;
-/** Names in one message at most. */
+/** How many names a message has. */
 const NAMES_MAX = 5;
 
 /** Pods that a drain evicts: neither those of a DaemonSet, nor static ones, nor those that have finished. */
@@ -19,12 +19,12 @@ export function isEvicted(pod: Pod): boolean {
   return !isOfDaemonSet && annotations?.[MIRROR] === undefined && !isFinished(pod);
 }
 
-/** Pods that nothing creates again once they are evicted. */
+/** Pods that no controller creates again once they are evicted. */
 export function isBare({ metadata: { ownerReferences = [] } }: Pod): boolean {
   return !ownerReferences.some(({ controller }) => controller === true);
 }
 
-/** Pods that lose what they have written, because it lies in a volume of the node. */
+/** Pods that lose data, because they have a volume that exists only on the node. */
 export function losesData({ spec: { volumes = [] } }: Pod): boolean {
   return volumes.some((volume) => "emptyDir" in volume);
 }
@@ -37,10 +37,10 @@ export async function podsToEvict(runtime: KubeRuntime, nodeName: string, signal
 
 /**
  * Evicts the pods of a node, and waits until they are gone. The API server refuses an eviction that a
- * PodDisruptionBudget does not allow; it is asked for again until `timeoutMs` have passed. A pod that nothing creates
- * again, and that has come meanwhile, ends the drain.
+ * PodDisruptionBudget does not allow. The eviction is then tried again until `timeoutMs` have passed. If a pod without
+ * a controller comes to the node meanwhile, the drain fails.
  *
- * @param options.check comes before each round of evictions; what it throws ends the drain.
+ * @param options.check runs before each round of evictions. If it throws, the drain ends.
  * @returns how many pods were evicted.
  * @throws CommandFailure that names the pods that are left.
  */
@@ -80,7 +80,7 @@ export async function drainNode(
   }
 }
 
-/** @returns why the API server refuses it for now; undefined if the pod leaves. */
+/** @returns why the API server refuses the eviction for now; undefined if the pod leaves. */
 async function evict({ client }: KubeRuntime, pod: Pod, signal: AbortSignal): Promise<string | undefined> {
   const { name, namespace, uid } = pod.metadata;
   const eviction = {

@@ -5,7 +5,8 @@ import type { Permission } from "../../kube/reviews/permission-review.ts";
 import { permissionText, reviewPermissions } from "../../kube/reviews/permission-review.ts";
 
 /**
- * What a drill needs that its reads do not show, and the user may not do. The API server is asked; nothing is changed.
+ * The permissions that a drill needs and the user lacks, except those that its own reads show. The API server reviews
+ * them; nothing is changed.
  *
  * @param namespace of the remediation.
  * @param pods those that the drill evicts.

@@ -16,16 +16,16 @@ import { followRemediation, verdictOf } from "./follow.ts";
 import type { FencePreview } from "./preview.ts";
 import { createRemediationByHand, deleteFinishedRemediation, withdrawRemediation } from "./remediation.ts";
 
-/** How long each thing may take that leaves the cluster as it was, after Ctrl-C as well. */
+/** The deadline of each call that restores the cluster, also after Ctrl-C. */
 const UNDO_TIMEOUT_MS = 10_000;
 
-/** What was done, and how long it took. */
+/** A step of the drill that was done, and how long it took. */
 export interface DrillStep {
   step: string;
   seconds: number;
 }
 
-/** What a drill is about to do, by what was read just now. */
+/** What a drill would do, according to a read of the cluster just now. */
 export interface PreparedDrill {
   preview: FencePreview;
   plan: Plan;
@@ -39,8 +39,8 @@ interface DrillOrder {
 }
 
 /**
- * One drill. Until the host may have been ordered off, an error or Ctrl-C leaves the node as it was; later it says what
- * is left.
+ * One drill. As long as the host cannot have been ordered off, an error or Ctrl-C restores the node. After that, a note
+ * names what is left behind.
  */
 export class Drill {
   readonly #context: CliContext;
@@ -83,7 +83,7 @@ export class Drill {
       }
       throw error;
     }
-    // Ctrl-C comes too late: what is left to do only cleans up.
+    // From here on, Ctrl-C has no effect: the rest only cleans up.
     await deleteFinishedRemediation(this.#context, this.#runtime, ended, new AbortController().signal);
     await this.#time("uncordoned", async () => {
       if ((await this.#uncordon()) === undefined)
@@ -110,7 +110,7 @@ export class Drill {
     }
   }
 
-  /** The drain may have taken long: whatever would have prevented the drill then prevents the fence now. */
+  /** The drain may have taken long, so plans again. Anything that would prevent the drill now prevents the fence. */
   async #ensureStillAllowed(): Promise<PreparedDrill> {
     const prepared = await this.#planAgain(this.#mark);
     const { obstacles } = prepared.plan;
@@ -150,7 +150,7 @@ export class Drill {
     try {
       return await create();
     } catch (error) {
-      // Without an answer of the API server itself, it may have stored the remediation.
+      // Unless the API server itself has refused it, it may have stored the remediation.
       this.#mayBeOff = !isKubeError(
         error,
         "Forbidden",
@@ -170,7 +170,10 @@ export class Drill {
     }
   }
 
-  /** Deletes the remediation if its host was not ordered off yet, else says what is left. @returns what to throw. */
+  /**
+   * Deletes the remediation if its host was not ordered off yet; otherwise prints what is left behind. @returns what to
+   * throw.
+   */
   async #withdraw(created: KubeObject, cause: unknown): Promise<unknown> {
     const { nodeName, namespace } = this.#order;
     const what = `BareMetalRemediation ${namespace}/${created.metadata.name}`;
@@ -209,7 +212,7 @@ export class Drill {
     return result;
   }
 
-  /** @returns whether the node had the cordon of this drill; undefined, with a note, if it may still do so. */
+  /** @returns whether the node had the cordon of this drill; undefined, with a note, if it may still have it. */
   async #uncordon(): Promise<boolean | undefined> {
     const { node } = this.#preview;
     const { name } = node.metadata;
@@ -224,7 +227,7 @@ export class Drill {
     }
   }
 
-  /** With a signal of its own: that of the command may have been aborted. */
+  /** Runs `work` with a signal of its own, because that of the command may have been aborted. */
   #undo<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return withDeadline(this.#context.clock, what, UNDO_TIMEOUT_MS, new AbortController().signal, work);
   }

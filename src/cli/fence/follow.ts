@@ -11,7 +11,7 @@ import { CommandFailure } from "../errors/failures.ts";
 import { WaitingLine } from "../terminal/waiting-line.ts";
 
 const POLL_MS = 1_000;
-/** If no agent has begun by then, the user is asked to check it. */
+/** If no agent has begun after this time, a note asks the user to check the agent. */
 const AGENT_SILENT_MS = 15_000;
 
 /**
@@ -92,7 +92,7 @@ function whatFor({ status }: BareMetalRemediation): string {
     .join(": ");
 }
 
-/** The condition that says how it ended; undefined before. */
+/** The condition that shows how the remediation ended; undefined before its end. */
 export function verdictOf({ status }: BareMetalRemediation) {
   const condition = status?.conditions?.find(({ type }) => type === "Succeeded");
   return condition === undefined || condition.status === "Unknown" ? undefined : condition;

@@ -14,7 +14,7 @@ import type { Plan } from "../terminal/plan.ts";
  * @param objection why the node would not be fenced if it failed now; undefined if it would.
  * @param lacking permissions that the drill needs and the user does not have.
  * @param underWay remediations that have not ended, of any node.
- * @param mark of the drill that has cordoned the node already; undefined before it begins.
+ * @param mark of this drill, if it has already cordoned the node; undefined before it begins.
  */
 export function planDrill(
   { node, facts, obstacles: ofFence }: FencePreview,
@@ -31,7 +31,7 @@ export function planDrill(
   const { pods, objection, lacking, underWay, drainTimeout } = found;
   const obstacles = [...ofFence];
   if (mayRunEtcd(node))
-    obstacles.push(`node ${name} is of the control plane or runs etcd: etcd may need its member for quorum`);
+    obstacles.push(`node ${name} belongs to the control plane or runs etcd: etcd may need its member for quorum`);
   if (!isReady(node)) obstacles.push(`node ${name} is not Ready: a drill is for a node that works`);
   obstacles.push(...cordonObstacles(node, mark));
   if (underWay > 0) obstacles.push(`${underWay} remediations are under way: see ironfence status`);

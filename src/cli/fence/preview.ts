@@ -28,17 +28,17 @@ export interface FencePreview {
   concerns: string[];
 }
 
-/** What a host selection is made from, all read live. */
+/** What decides whether a node may be fenced by hand, all read live. */
 export interface ClusterFacts {
   node: Node;
   target: TargetContext;
   remediations: readonly BareMetalRemediation[];
   controlPlane: readonly Node[];
-  /** The holder of the node's lease: maintenance, or a remediation of another vendor. */
+  /** The holder of the node's remediation lease: maintenance, or a remediation of another vendor. */
   leaseHolder: string | undefined;
 }
 
-/** Reads what decides whether a node may be fenced by hand. @throws Refusal if node or target are not there. */
+/** Reads what `previewFence` needs. @throws CommandRefusal if there is no such node or no target of it. */
 export async function readClusterFacts(
   { runtime, openDevice }: { runtime: KubeRuntime; openDevice: OpenDevice },
   options: { namespace: string; nodeLeaseNamespace: string; nodeName: string },
@@ -70,7 +70,7 @@ export function previewFence(facts: ClusterFacts, strategy: StrategyType): Fence
     obstacles.push(`node ${name} has the label ${EXCLUDE_FROM_REMEDIATION}=true`);
   }
   if (leaseHolder !== undefined)
-    obstacles.push(`${leaseHolder} holds the lease of node ${name}: wait until it is released`);
+    obstacles.push(`${leaseHolder} holds the remediation lease of node ${name}: wait until it is released`);
   const unfinished = remediations.filter(isUnfinished);
   for (const remediation of unfinished.filter((candidate) => subjectNodeKey(candidate) === name)) {
     obstacles.push(`${describe(remediation)} already remediates it: see ironfence status`);
@@ -85,11 +85,11 @@ export function previewFence(facts: ClusterFacts, strategy: StrategyType): Fence
         `${describe(remediation)} fences another control plane node: one at a time, or etcd loses its quorum`,
       );
     }
-    // A fence of a member that is already down costs no quorum; a fence of one that works does.
+    // Fencing a member that is already down does not weaken the quorum. Fencing one that works does.
     const down = others.filter((other) => !isReady(other)).map((other) => other.metadata.name);
     if (isReady(node) && down.length > 0) {
       obstacles.push(
-        `node ${name} is Ready, and of the control plane ${down.join(", ")} is not: etcd may lose its quorum`,
+        `node ${name} is Ready, and control plane node ${down.join(", ")} is not: etcd may lose its quorum`,
       );
     }
   }
@@ -128,8 +128,8 @@ function describe({ metadata, status }: BareMetalRemediation): string {
 }
 
 /**
- * The holder of the node's lease (`node-<node>`, medik8s), if it has not expired. The agent's own lease belongs to a
- * remediation that is found anyway.
+ * The holder of the node's remediation lease (`node-<node>`, medik8s), if it has not expired. If the agent holds it,
+ * then for a remediation, which is an obstacle as well.
  */
 async function readLeaseHolder(
   runtime: KubeRuntime,

@@ -19,7 +19,7 @@ interface RemediationOrder extends KubeObject {
   spec: { strategy: { type: StrategyType } };
 }
 
-/** @param dryRun the server checks permissions and schema, and stores nothing. */
+/** Creates a remediation. @param dryRun the server checks permissions and schema, and stores nothing. */
 export function createRemediationByHand(
   runtime: KubeRuntime,
   preview: Pick<FencePreview, "isControlPlane">,
@@ -88,7 +88,7 @@ export async function withdrawRemediation(
   }
 }
 
-/** Whether a power order may have been sent, by what the agent stores before it sends one. */
+/** Whether a power order may have been sent, according to what the agent stores before it sends one. */
 function mayHaveOrdered({ status }: BareMetalRemediation): boolean {
   const { phase = "Resolving", attempt, retryCount = 0 } = status ?? {};
   const isBefore = phase === "Resolving" || phase === "Verifying";

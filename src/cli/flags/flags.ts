@@ -13,7 +13,7 @@ interface Flag {
   proposeCompletions?: (partial: string) => readonly string[];
 }
 
-/** Describes options to the command-line parser; their values are read later, together with the environment. */
+/** Describes options to the command-line parser. Their values are resolved later, together with the environment. */
 export function flagsOf<K extends string>(options: Readonly<Record<K, Option<unknown>>>): Record<K, Flag> {
   const entries = Object.values<Option<unknown>>(options).map((option) => [
     option.name,
@@ -50,8 +50,8 @@ const SWITCHES = new Set(
 );
 
 /**
- * Adds the value `true` to flags that are true or false and have no value. An empty value stays and is refused later: a
- * variable that a script left unset must not switch anything on.
+ * Adds the value `true` to boolean flags without a value. An empty value stays, and is refused later: a variable that a
+ * script left unset must not switch anything on.
  */
 export function completeSwitches(inputs: readonly string[]): string[] {
   return inputs.map((input, index) => {

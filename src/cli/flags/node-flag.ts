@@ -1,7 +1,7 @@
 import { OptionError } from "../../config/option.ts";
 import { proposeNodes } from "./proposals.ts";
 
-/** `--node` of commands that are for one node. */
+/** `--node`, for commands that work on one node. */
 export function nodeFlag(brief: string) {
   return {
     kind: "parsed",

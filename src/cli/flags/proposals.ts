@@ -7,7 +7,7 @@ import { withDeadline } from "../../runtime/deadline.ts";
 import { withCluster } from "../cluster/connect.ts";
 import type { CliContext } from "../terminal/context.ts";
 
-/** A user takes a shell that waits longer for broken. */
+/** If completion took longer, the shell would seem to hang. */
 const PROPOSAL_TIMEOUT_MS = 2_000;
 const PROPOSALS_MAX = 200;
 

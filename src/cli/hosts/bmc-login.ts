@@ -14,8 +14,8 @@ import type { FlagTexts } from "../../config/option.ts";
 const FILE_BYTES_MAX = 1_048_576;
 
 /**
- * What is needed to speak to the BMC at `address`, from flags, environment, files and, for user and password, the
- * terminal.
+ * Reads what is needed to connect to the BMC at `address`, from flags, environment and files. User and password may
+ * also come from the terminal.
  *
  * @throws OptionError if something is missing or cannot be read.
  */
@@ -78,7 +78,7 @@ async function readCertificate(
   const keyFile = resolveOption(BMC_OPTIONS.clientKeyFile, flags, env);
   if (certFile === undefined && keyFile === undefined) return undefined;
   if (certFile === undefined || keyFile === undefined) {
-    throw new OptionError("--client-cert-file and --client-key-file are given together");
+    throw new OptionError("--client-cert-file and --client-key-file must be given together");
   }
   if (!/^driver(?:\+https?)?:/iu.test(address)) {
     throw new OptionError("--client-cert-file: only a driver server takes a client certificate");
@@ -91,14 +91,14 @@ async function readCa(path: string): Promise<string> {
   const text = await readText("caFile", path);
   // Without this check the error would blame the certificate of the BMC, and not the file.
   if (!text.includes("-----BEGIN CERTIFICATE-----"))
-    throw new OptionError(`--ca-file: ${path}: holds no PEM certificate`);
+    throw new OptionError(`--ca-file: ${path}: contains no PEM certificate`);
   return text;
 }
 
 async function readPassword(context: CliContext, flags: FlagTexts): Promise<Secret> {
   const { env } = context.process;
   const file = resolveOption(BMC_OPTIONS.passwordFile, flags, env);
-  // A value that was written with `echo` ends in a newline, which is never part of a user name.
+  // A file that was written with `echo` ends in a newline, which is not part of the password.
   if (file !== undefined) return nonEmpty((await readText("passwordFile", file)).replace(/\r?\n$/, ""), file);
   const variable = env[BMC_PASSWORD_ENV];
   if (variable !== undefined && variable !== "") return new Secret(variable);

@@ -14,7 +14,7 @@ export type SelectionFlags = Readonly<Partial<Record<OptionName, string>>>;
 
 const parsed = { kind: "parsed", parse: String, optional: true } as const;
 
-/** Accepted so that it can be refused with a message that does not repeat it. */
+/** The flag exists so that a password can be refused with a message that does not repeat it. */
 export const PASSWORD_FLAG = {
   ...parsed,
   placeholder: "none",
@@ -46,7 +46,7 @@ export const SELECTION_POSITIONAL = {
   ],
 } as const;
 
-/** The host that a command is about. */
+/** The host that the user has selected. */
 export type HostSelection = { address: string } | { target: string; cluster: ClusterOptions };
 
 /** @throws OptionError unless exactly one of address and target is given. */
@@ -67,7 +67,7 @@ export function selectHost(context: CliContext, address: string | undefined, fla
   return { target, cluster: resolveClusterOptions(flags, context.process.env) };
 }
 
-/** @throws OptionError if a password stands on the command line. */
+/** @throws OptionError if there is a password on the command line. */
 export function refusePassword({ password }: { readonly password?: string }): void {
   if (password === undefined) return;
   throw new OptionError(

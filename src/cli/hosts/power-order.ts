@@ -35,8 +35,8 @@ const UNCERTAIN: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse", 
  * devices if there is one. Progress is printed on standard error.
  *
  * @param options `agreed`: the user has agreed already to every question.
- * @throws Refusal if it must not be sent, CommandFailure if it must not be sent again, BmcError if the device does
- * not accept it.
+ * @throws CommandRefusal if the order must not be sent, CommandFailure if it must not be sent again, BmcError if the
+ * device does not accept it.
  */
 export async function orderPowerByHand(
   context: CliContext,
@@ -62,7 +62,7 @@ export async function orderPowerByHand(
     if (proof.proven) return { order, proven: true, ...proof.reading, elapsedMs };
     const { last, error } = proof;
     if (clock.monotonicMs() >= endMs || error?.retryable === false) {
-      // If our own deadline cut the last reading short, the one before it says more.
+      // If the deadline of the command cut the last reading short, the reading before it is more useful.
       if (last !== undefined && (error === undefined || error.code === "Timeout")) {
         return { order, proven: false, ...last, elapsedMs };
       }
@@ -75,7 +75,10 @@ export async function orderPowerByHand(
   }
 }
 
-/** A refusal means that nothing was ordered. After the first order it is a failure instead. */
+/**
+ * Checks again before a further order. A CommandRefusal means that nothing was ordered, so it becomes a CommandFailure
+ * here.
+ */
 async function checkAgain(host: SelectedHost, order: Order, signal: AbortSignal): Promise<void> {
   try {
     await host.check(order, signal);

@@ -17,7 +17,7 @@ import { CommandRefusal } from "../errors/failures.ts";
 import type { ProbeRow } from "./probe-rows.ts";
 import { rowsOf } from "./probe-rows.ts";
 
-/** Checks everything that a fence of a BareMetalHost needs. @throws Refusal if there is no such host. */
+/** Checks everything that a fence of a BareMetalHost needs. @throws CommandRefusal if there is no such host. */
 export async function probeHost(
   deps: { runtime: KubeRuntime; openDevice: OpenDevice },
   key: ObjectKey,
@@ -58,7 +58,7 @@ function hostRows(host: BareMetalHost): ProbeRow[] {
   return [{ check: "host", result: "ok", detail: `${hostText(host)} may be fenced, and no remediation owns it` }];
 }
 
-/** How its BMC is reached, with its credentials, or why it cannot be. */
+/** The address and credentials of the host's BMC, or why it cannot be reached. */
 async function configOf(
   { runtime, openDevice }: { runtime: KubeRuntime; openDevice: OpenDevice },
   host: BareMetalHost,

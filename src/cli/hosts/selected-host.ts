@@ -19,12 +19,12 @@ export type Order = "Off" | "On";
 
 /** One host that a command powers on or off, by the address of its BMC or by its FencingTarget. */
 export interface SelectedHost {
-  /** For messages. */
+  /** Names the host in messages. */
   readonly name: string;
   /**
    * Reads everything again that an order depends on. Call it right before each order.
    *
-   * @throws Refusal if the order must not be sent.
+   * @throws CommandRefusal if the order must not be sent.
    */
   check(order: Order, signal: AbortSignal): Promise<{ identity: string; concerns: readonly string[] }>;
   readPower(signal: AbortSignal): Promise<PowerReading>;
@@ -98,7 +98,7 @@ async function withTarget<T>(
       async check(order, signal) {
         const live = await readTarget({ runtime, openDevice }, namespace, { targetName }, signal);
         const { uid, generation } = live.target.metadata;
-        // The open devices are those of the spec that was read at the start.
+        // The devices were opened from the spec that was read at the start.
         if (uid !== target.metadata.uid || generation !== target.metadata.generation) {
           throw new CommandRefusal("Refused", `${name} has changed since it was read: run the command again`);
         }

@@ -23,12 +23,12 @@ export interface TargetContext {
   node: Node | undefined;
   /** Why no power order may be sent: ambiguous, in maintenance, owned by a remediation. */
   obstacles: string[];
-  /** Why none may be sent unless the user agrees. */
+  /** The pause in words; undefined if ironfence is not paused. */
   paused: string | undefined;
 }
 
 /**
- * Reads everything that decides whether the host of a target may be powered. @throws Refusal if there is no such
+ * Reads everything that decides whether the host of a target may be powered. @throws CommandRefusal if there is no such
  * target.
  */
 export async function readTarget(
@@ -67,7 +67,7 @@ export async function findNode(runtime: KubeRuntime, name: string, signal: Abort
   return runtime.client.get<Node>(NODES, { name }, signal).catch(absent);
 }
 
-/** Why the stop switch holds power orders back; undefined if it does not. */
+/** Why the stop switch holds power-offs; undefined if it does not. */
 export async function readPause(
   runtime: KubeRuntime,
   namespace: string,
@@ -90,11 +90,11 @@ export function clusterConcerns({ spec: { nodeName, clusterRef } }: FencingTarge
   if (clusterRef === undefined) return [];
   const cluster = `${clusterRef.namespace}/${clusterRef.name}`;
   return [
-    `node ${nodeName} is of cluster ${cluster}, which this command does not read: it does not know whether the node is alive, and whether its pods and volumes already run elsewhere`,
+    `node ${nodeName} belongs to cluster ${cluster}, which this command does not read: it does not know whether the node is alive, or whether its pods and volumes already run elsewhere`,
   ];
 }
 
-/** Why a host must not be powered on. */
+/** Why a host must not be powered on; empty for a power-off. */
 export function nodeObstacles(node: Node | undefined, order: "Off" | "On"): string[] {
   if (order === "Off" || node === undefined || outOfServiceOf(node) === "None") return [];
   return [

@@ -66,7 +66,10 @@ describe("a fence by hand", () => {
     assert.deepEqual(obstaclesOf({ obstacles: ["the target is in maintenance"] }), ["the target is in maintenance"]);
     const excluded = node("w1", false, { "remediation.medik8s.io/exclude-from-remediation": "true" });
     assert.match(obstaclesOf({ node: excluded })[0] ?? "", /exclude-from-remediation=true/);
-    assert.match(obstaclesOf({ leaseHolder: "node-maintenance" })[0] ?? "", /node-maintenance holds the lease/);
+    assert.match(
+      obstaclesOf({ leaseHolder: "node-maintenance" })[0] ?? "",
+      /node-maintenance holds the remediation lease/,
+    );
   });
 
   it("a fence by hand is refused while a remediation of the node is under way, and not by one that has ended", () => {
@@ -82,7 +85,7 @@ describe("a fence by hand", () => {
     const other = node("c3", true, CONTROL_PLANE);
     const controlPlane = [dead, alive, other];
     assert.deepEqual(obstaclesOf({ node: dead, controlPlane }), []);
-    assert.match(obstaclesOf({ node: alive, controlPlane })[0] ?? "", /of the control plane c1 is not/);
+    assert.match(obstaclesOf({ node: alive, controlPlane })[0] ?? "", /control plane node c1 is not/);
     const busy = { node: dead, controlPlane, remediations: [remediation("c3")] };
     assert.match(obstaclesOf(busy)[0] ?? "", /fences another control plane node/);
     assert.deepEqual(obstaclesOf({ ...busy, remediations: [remediation("w9")] }), []);
