@@ -28,7 +28,7 @@ export function withCluster<T>(
   );
 }
 
-/** Same, for a command that works with parts of the agent. Its warnings go to standard error. */
+/** Like `withCluster`, for a command that runs parts of the agent. The warnings of these parts go to standard error. */
 export function withRuntime<T>(
   context: CliContext,
   options: ClusterOptions,

@@ -34,7 +34,7 @@ export interface FamilyKind {
   kind: KindVersions;
   /** `read`: in a version that ironfence reads. `unread`: in other versions only. `absent`: not at all. */
   state: "read" | "unread" | "absent";
-  /** The version of that state; empty if the kind is absent. */
+  /** The version that is read, or the one that is served instead; empty if the kind is absent. */
   version: string;
 }
 
@@ -63,9 +63,9 @@ export function unreadVersionText({ family, kind, version }: FamilyKind): string
 }
 
 /**
- * Kinds of the families that the API server serves only in versions that ironfence does not read, such as
- * cluster.x-k8s.io/v1alpha4: in words, with the versions on both sides. A kind that is not served at all is not one of
- * them, since its CRD may come later.
+ * Finds the kinds of the families that the API server serves only in versions that ironfence does not read, such as
+ * cluster.x-k8s.io/v1alpha4. Each is described in words, with both versions. A kind that is not served at all is left
+ * out, because its CRD may be installed later.
  *
  * @throws KubeError if the API server cannot be asked.
  */
@@ -82,14 +82,15 @@ export async function findUnreadVersions(
 export interface UnreadVersionsDeps {
   runtime: Pick<KubeRuntime, "client" | "clock" | "logger" | "events">;
   families: Iterable<Family>;
-  /** The agent's lease, which the events are about. */
+  /** The agent's Lease, to which the Kubernetes Events refer. */
   lease: KubeObject;
   /** Called with what `findUnreadVersions` has found, each time. */
   onFound: (unread: readonly string[]) => void;
 }
 
 /**
- * Checks for such kinds until all are served in a version that is read. Reports each by a Warning Event and in the log.
+ * Repeats `findUnreadVersions` until every kind is served in a version that ironfence reads. Reports each problem once,
+ * by a Kubernetes Event and in the log.
  */
 export async function watchUnreadVersions(deps: UnreadVersionsDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, logger, events } = deps.runtime;

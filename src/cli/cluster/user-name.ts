@@ -10,7 +10,10 @@ const SELF_SUBJECT_REVIEWS: ResourceType = {
   namespaced: false,
 };
 
-/** The name that the API server has for the user; undefined if it does not say it, for which nothing must fail. */
+/**
+ * The name by which the API server knows the user. Undefined if it does not answer: no command may fail because of
+ * that.
+ */
 export async function readUserName(client: KubeClient, signal: AbortSignal): Promise<string | undefined> {
   const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview", metadata: {} };
   try {

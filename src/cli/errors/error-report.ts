@@ -17,7 +17,7 @@ export interface ErrorReport {
   code: ErrorCode | Reason;
   /** Begins with the code in brackets; names the object, the cause and the next step. */
   message: string;
-  /** Explains the code, in the repository. */
+  /** The page in the repository that explains the code. */
   page: string;
   exitCode: number;
 }
@@ -41,7 +41,7 @@ const API_CODES: Readonly<Record<KubeErrorCode, ErrorCode>> = {
   Unavailable: "APIUnavailable",
 };
 
-/** What to do about an error whose message does not say it. */
+/** The next step for errors whose messages do not name one. */
 const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   APITimeout: "check that the API server is up, then run the command again",
   APIUnavailable: "wait until the API server is ready, then run the command again",
@@ -82,7 +82,7 @@ function codeOf(error: unknown): ErrorCode | undefined {
   if (error instanceof ClusterConfigError) return "KubeconfigInvalid";
   if (error instanceof LeadershipLostError) return "LeaseLost";
   if (error instanceof DeadlineError) return "DeadlineExceeded";
-  // The device's other errors are problems with reasons of their own.
+  // All other errors of devices are problems (`deviceProblem`), which have reasons of their own.
   return error instanceof BmcError ? "Stopped" : undefined;
 }
 
@@ -90,7 +90,7 @@ function reportOf(code: ErrorCode, message: string, exitCode: number): ErrorRepo
   return { code, message: withoutControls(`[${code}] ${message}`), page: pageOfError(code), exitCode };
 }
 
-/** What a user cannot fix comes with its stack. */
+/** Reports a defect of ironfence with its stack, because the user cannot fix it. */
 function reportDefect(error: unknown): ErrorReport {
   const code = "InternalError";
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -5,9 +5,7 @@ import type { Problem } from "./objects/object-problems.ts";
 import { objectProblems, shorten } from "./objects/object-problems.ts";
 import type { Overview } from "./objects/read.ts";
 
-/**
- * What is wrong, the worst first: objects by themselves, and nodes that could not be fenced for another reason. Pure.
- */
+/** All problems, the errors first: problems of objects, and nodes that could not be fenced for another reason. Pure. */
 export function problemsOf(overview: Overview, could: CouldFence = judgeNodes(overview)): Problem[] {
   const objects = objectProblems(overview);
   const shown = new Set(objects.map(({ kind, reason }) => `${kind} ${reason}`));
@@ -31,11 +29,11 @@ function coverageProblems(overview: Overview): Problem[] {
   const { withoutTarget, withoutCheck } = uncoveredOf(overview);
   const exposed = withoutTarget.filter((name) => !withoutCheck.includes(name));
   if (exposed.length === 0) return [];
-  const message = `${shorten(exposed)}: could not be fenced now: a health check covers nodes that no FencingTarget and no BareMetalHost of a family of the leader is for: create a FencingTarget for each`;
+  const message = `${shorten(exposed)}: could not be fenced now: a health check covers nodes without a FencingTarget, and without a BareMetalHost that the leader uses: create a FencingTarget for each`;
   return [{ severity: "error", kind: "Node", reason: NO_TARGET, message }];
 }
 
-/** The kinds of the objects at which a step looks. */
+/** The kinds of the objects that a step judges. */
 const KINDS_OF: Readonly<Partial<Record<Step, readonly string[]>>> = {
   agent: ["Agent", "Cluster"],
   "health check": ["NodeHealthCheck"],

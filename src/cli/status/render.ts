@@ -19,7 +19,7 @@ import { renderRequests } from "./objects/requests.ts";
 import { renderTable } from "../terminal/table.ts";
 import { readyOf } from "../../remediator/hosts/fencing-target/target-store.ts";
 
-/** What is wrong, one line each, in full sentences. */
+/** Renders each problem as one line, in full sentences. */
 export function renderProblems(problems: readonly Problem[]): string[] {
   if (problems.length === 0) return ["no problems"];
   return [
@@ -37,7 +37,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
   const isPaused = "paused" in stopSwitch && stopSwitch.paused;
   return [
     `cluster ${overview.cluster.server} (${overview.cluster.source}), namespace ${overview.namespace}`,
-    // Of no agent but the one that observes it would say to start one.
+    // If only an observer runs, the line about the agent would wrongly advise to start one.
     ...(onlyObserver(overview) === undefined ? [agentText(overview.agent)] : []),
     ...observerLines(overview),
     ...(isPaused ? [`PAUSED: no new power-off is sent: ${stopSwitch.reason ?? ""}`] : []),
@@ -91,7 +91,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
   ];
 }
 
-/** What the hosts died of that are being fenced, or were. */
+/** Why the hosts of these remediations died. */
 function causeLines(remediations: readonly BareMetalRemediation[]): string[] {
   return remediations.flatMap(({ metadata, status }) =>
     status?.evidence === undefined ? [] : [`  cause of death, ${metadata.name}: ${causeText(status.evidence)}`],
@@ -112,7 +112,7 @@ function agentText(agent: Agent): string {
 function observerLines({ observer, agent: fencer }: Overview): string[] {
   if (observer === undefined) return [];
   const { agent, observed } = observer;
-  // An upgrade that lets it fence may take its permission to give its Lease back before it ends.
+  // An upgrade to an agent that fences may remove the permission by which the observer releases its Lease when it ends.
   const isReplaced = agent.state === "silent" && fencer.state === "leading";
   const rows = observed.map(({ at, until, node, remedy, healthCheck, because }) => [
     at,
@@ -123,7 +123,8 @@ function observerLines({ observer, agent: fencer }: Overview): string[] {
     because,
   ]);
   return [
-    // Its Lease stays, with what it has observed: to start another one would be wrong advice.
+    // The Lease of the observer stays, with what it has observed. The usual advice to start an agent would be wrong
+    // here.
     agent.state === "none" || isReplaced
       ? "observer: none runs any more"
       : agentText(agent).replace(/^agent:/, "observer:"),
@@ -153,7 +154,7 @@ function answers(overview: Overview): string[] {
   ];
 }
 
-/** Never empty if the status or a condition has a reason. */
+/** Not empty if the status or a condition has a reason. */
 function checkReason({ status }: NodeHealthCheck, overview: Overview): string {
   const held = status?.conditions?.find(({ type, status }) => type === "Disabled" && status === "True");
   const condition = held ?? status?.conditions?.find(({ reason }) => reason !== "");

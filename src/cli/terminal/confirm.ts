@@ -7,7 +7,7 @@ import { CommandRefusal } from "../errors/failures.ts";
  *
  * @param concerns if there are none, nothing is asked.
  * @param agreed the user has agreed beforehand (`--yes`).
- * @throws Refusal if the answer is not yes, or if there is no terminal.
+ * @throws CommandRefusal if the answer is not yes, or if there is no terminal.
  */
 export async function confirm(
   context: CliContext,

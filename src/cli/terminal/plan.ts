@@ -5,11 +5,11 @@ import { printNote } from "./context.ts";
 export interface Plan {
   /** Why it must not begin. */
   obstacles: string[];
-  /** Each thing that it does, in its order. */
+  /** What it does, step by step. */
   steps: string[];
 }
 
-/** @param what the command, such as `a drill on node worker-3`. */
+/** Prints the steps. @param what the command, such as `a drill on node worker-3`. */
 export function printPlan(context: CliContext, what: string, { steps }: Plan): void {
   printNote(context, `${what} would`);
   for (const [index, step] of steps.entries()) printNote(context, `  ${index + 1}. ${step}`);

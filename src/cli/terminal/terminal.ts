@@ -10,7 +10,7 @@ export interface Terminal {
    * Asks, and returns the line that the user types. Questions go to standard error, so that standard output stays data.
    *
    * @param echo whether what is typed is shown; false for secrets.
-   * @throws the reason of `signal` on abort; Refusal if the user ends it with Ctrl-C or Ctrl-D.
+   * @throws the reason of `signal` on abort; CommandRefusal if the user ends it with Ctrl-C or Ctrl-D.
    */
   ask(question: string, options: { echo: boolean }, signal: AbortSignal): Promise<string>;
 }

@@ -15,13 +15,16 @@ import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
 import { holds, ok } from "./precondition.ts";
 
-/** The agent's default. Its lease does not say which label it uses, so a zone by another label is not known here. */
+/**
+ * The default label for zones. The agent lease does not show which label the agent uses, so zones by another label are
+ * not known here.
+ */
 const ZONE_LABEL = RUN_OPTIONS.zoneLabel.defaultText;
 
 /**
- * Judges whether a remediation of a node would be admitted now, by the remediator's own rule: etcd keeps its quorum,
- * and the limits on hosts that are remediated at once are not reached. Also the health checks' rule of one control
- * plane node at a time.
+ * Judges whether a remediation of a node would be admitted now. It applies the rule of the remediator (etcd keeps its
+ * quorum, and the limits on concurrent hosts are not reached) and the rule of health checks (one control plane node at
+ * a time).
  */
 export function admissionJudge(overview: Overview): (node: Node) => Precondition {
   const { nowMs, agent } = overview;
@@ -48,7 +51,7 @@ export function admissionJudge(overview: Overview): (node: Node) => Precondition
   return (node) => {
     const { name, uid } = node.metadata;
     const others = contenders.filter((contender) => contender.cluster !== "" || contender.node !== name);
-    // Its own remediation was admitted already.
+    // Its own remediation was already admitted.
     if (others.length < contenders.length) return ok("admission", "its remediation is under way");
     const next: Contender = {
       uid,
@@ -94,7 +97,7 @@ function contenderOf(remediation: BareMetalRemediation, nodes: ReadonlyMap<strin
     createdAtMs: nowMs,
     inherits: status?.attempt?.action === "Inherited",
     attempts: isBegun(status) ? 1 : 0,
-    // A slot that lapses is held until it has lapsed.
+    // A slot that is about to lapse still counts.
     holdsSlot: slotOf(status, nowMs) !== "None",
   };
 }

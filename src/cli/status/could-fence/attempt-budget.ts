@@ -4,8 +4,8 @@ import { attemptAllowedAtMs, countAttempts, readAttempts } from "../../../detect
 import { toTime } from "../../../runtime/time.ts";
 
 /**
- * Judges whether a node or a Machine was remediated so often that a health check does nothing more for it. Attempts of
- * one health check count for the others as well.
+ * Judges whether a node or a Machine was remediated so often that a health check starts nothing more for it. Attempts
+ * of one health check also count for the others.
  */
 export function budgetJudge(
   checks: readonly KubeObject[],

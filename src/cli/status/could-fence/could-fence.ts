@@ -9,9 +9,9 @@ import { judgeRemediation, judgeWaiting, remediationFinder } from "./remediation
 import { admissionJudge } from "./admission.ts";
 
 // The one answer to "could ironfence fence this node now?". The page, `ironfence status`, `ironfence check` and
-// `ironfence explain node` show what is decided here, and decide nothing of it themselves.
+// `ironfence explain node` show this answer, and do not judge nodes themselves.
 
-/** Whether one node could be fenced now. `unknown` counts as little as `no`. */
+/** Whether one node could be fenced now. An `unknown` must not be taken for a `yes`. */
 export interface FenceReadiness {
   node: string;
   answer: "yes" | "no" | "unknown";
@@ -20,15 +20,15 @@ export interface FenceReadiness {
   message: string;
   /** The precondition that decides; undefined for a yes. */
   step: Step | undefined;
-  /** Whether an administrator has asked for a no, or it ends by itself. */
+  /** Whether an administrator has asked for this answer, or its cause ends by itself. */
   isIntended: boolean;
 }
 
 /** The answer for every node of the agent's own cluster. */
 export interface CouldFence {
-  /** Sorted: unknown and no first, then by name. */
+  /** Sorted by answer (no, unknown, yes), then by name. */
   nodes: FenceReadiness[];
-  /** Why not even the nodes are known; undefined if they are. */
+  /** Why the nodes cannot be listed; undefined if they can. */
   unread: string | undefined;
 }
 
@@ -53,7 +53,7 @@ export function judgeNodes(overview: Overview): CouldFence {
 
 const RANK = { no: 0, unknown: 1, yes: 2 } as const;
 
-/** The first precondition that holds decides, else the first that is not known. */
+/** The first precondition in the state `holds` decides, or else the first one that is `unknown`. */
 export function readinessOf(preconditions: readonly Precondition[]): Omit<FenceReadiness, "node"> {
   const holding = preconditions.find(({ state }) => state === "holds");
   const decides = holding ?? preconditions.find(({ state }) => state === "unknown");
@@ -66,7 +66,7 @@ export function readinessOf(preconditions: readonly Precondition[]): Omit<FenceR
   return { answer: "yes", reason, message, step: undefined, isIntended: false };
 }
 
-/** Reads what all nodes share once. Pure. */
+/** Computes once what all nodes share. Pure. */
 export function preconditionJudge(overview: Overview): PreconditionJudge {
   const agent = judgeAgent(overview);
   const pause = judgePause(overview);
@@ -129,7 +129,7 @@ export function uncoveredOf(overview: Overview): { withoutTarget: string[]; with
   };
 }
 
-/** Nodes that are not a yes, by answer and reason. */
+/** The nodes with one answer, other than yes, and one reason. */
 export interface ReadinessGroup extends Omit<FenceReadiness, "node"> {
   answer: "no" | "unknown";
   nodes: string[];

@@ -20,7 +20,7 @@ import type { Watcher } from "./watcher.ts";
 import { remediationFinder } from "./remediations.ts";
 import { holds, ok, unknown } from "./precondition.ts";
 
-/** What is found of a node that is fenced by hand only. */
+/** The finding for a node that is fenced by hand only. */
 export const NOT_COVERED = "no health check covers the node";
 
 /** Problems of a health check that an administrator has asked for. */
@@ -64,7 +64,7 @@ export function watcherFinder(overview: Overview): (node: Node) => { watchers: W
   };
 }
 
-/** A remediation that was refused is tried again every 15 s. */
+/** How long a remediation of an unhealthy node may be missing. A start that was refused is tried again every 15 s. */
 const START_SLACK_MS = 60_000;
 
 function nodeChecksOf(overview: Overview): { selects: LabelMatcher; watch: (node: Node) => Watcher }[] {
@@ -94,8 +94,8 @@ function nodeChecksOf(overview: Overview): { selects: LabelMatcher; watch: (node
 }
 
 /**
- * Whether a node should have a remediation and has none, whatever keeps the detector from creating it. Control plane
- * nodes wait for each other.
+ * Judges whether a node should have a remediation and has none, for whatever reason. A control plane node may have to
+ * wait for another node, so it is left out while another node is remediated.
  */
 function startJudge(
   { unhealthyConditions }: NodePolicy,
@@ -117,7 +117,7 @@ function startJudge(
   };
 }
 
-/** Which nodes a health check with an invalid spec may be meant for: any, if its selector is invalid as well. */
+/** The nodes that a health check with an invalid spec may cover: all nodes if its selector is invalid as well. */
 function mayCover({ spec }: NodeHealthCheck): LabelMatcher {
   const selector = labelSelectorSchema.safeParse(fieldAt(spec, "selector"));
   try {

@@ -16,7 +16,7 @@ import type { Precondition } from "./precondition.ts";
 import { holds, ok, unknown } from "./precondition.ts";
 import { judgeTarget } from "./target-readiness.ts";
 
-/** What powers the host of a node: its FencingTargets, else its BareMetalHost. */
+/** What powers the host of a node: its FencingTargets, or else its BareMetalHost. */
 export type NodeHost =
   | { by: "target"; targets: readonly [FencingTarget, ...FencingTarget[]] }
   | { by: "host"; host: BareMetalHost }
@@ -25,8 +25,8 @@ export type NodeHost =
   | { by: "none" };
 
 /**
- * Finds the hosts of nodes of the agent's own cluster, as the agent does. A node that was deleted has its targets
- * alone.
+ * Finds the hosts of nodes of the agent's own cluster, as the agent does. For a node that was deleted, only its targets
+ * are found.
  */
 export function hostFinder({
   targets,

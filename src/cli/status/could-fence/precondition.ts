@@ -9,15 +9,15 @@ export interface Precondition {
    * it.
    */
   state: "ok" | "holds" | "unknown";
-  /** A reason of ironfence, such as `AuthenticationFailed`; empty if there is nothing to say. */
+  /** A reason of ironfence, such as `AuthenticationFailed`; empty if there is nothing to report. */
   reason: string;
-  /** What is wrong, without the object that it is wrong with: nodes with the same reason share it. */
+  /** What is wrong, without the name of the object: nodes with the same reason share the message. */
   message: string;
-  /** The same with its object, for one node. */
+  /** The same for one node, with the name of the object. */
   found: string;
   /**
-   * Whether an administrator has asked for it, or it ends by itself. A check that runs after an upgrade does not fail
-   * because of it.
+   * Whether an administrator has asked for this state, or it ends by itself. A check that runs after an upgrade does
+   * not fail because of it.
    */
   isIntended: boolean;
 }

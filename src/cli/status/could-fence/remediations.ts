@@ -16,10 +16,10 @@ const ADMISSION_WAITS: ReadonlySet<string> = new Set([
   "HostBusy",
   "OwnNode",
 ]);
-/** Those that end by themselves. */
+/** Reasons of waits for admission that end by themselves. */
 const SELF_ENDING: ReadonlySet<string> = new Set(["WaitingForTurn", "ReplacementTurn", "HostBusy", "OwnNode"]);
 
-/** Finds the remediation that counts of each node of the agent's own cluster. */
+/** Finds, for a node of the agent's own cluster, the remediation that counts. */
 export function remediationFinder({ remediations }: Overview): (nodeName: string) => BareMetalRemediation | undefined {
   const byNode = Map.groupBy(
     itemsOf(remediations).filter(({ status }) => status?.node?.cluster === undefined),
@@ -28,7 +28,7 @@ export function remediationFinder({ remediations }: Overview): (nodeName: string
   return (nodeName) => currentOf(byNode.get(nodeName) ?? []);
 }
 
-/** If a node has several, as after an escalation: one without a verdict, else the newest. */
+/** A node may have several, for example after an escalation: takes one without a verdict, or else the newest. */
 function currentOf(candidates: readonly BareMetalRemediation[]): BareMetalRemediation | undefined {
   const made = ({ metadata }: BareMetalRemediation): number => parseTimeMs(metadata.creationTimestamp) ?? 0;
   const [current] = candidates.toSorted(

@@ -23,10 +23,10 @@ interface ReadyCondition {
   observedGeneration?: number | undefined;
 }
 
-/** What is known of the host of a target, and what ironfence would not power it off for. */
+/** Whether the host of a target could be powered off, and why not. */
 export interface TargetReadiness {
   answer: "yes" | "no" | "unknown";
-  /** The reason of the condition Ready, or one for what that condition does not say. */
+  /** The reason of the condition Ready, or another one for what that condition does not show. */
   reason: string;
   message: string;
 }

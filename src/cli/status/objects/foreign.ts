@@ -8,7 +8,7 @@ import { renderTable } from "../../terminal/table.ts";
 /** The objects of a kind. If the user may not list them, why; undefined if the kind is not served. */
 export type ListResult<T = KubeObject> = T[] | { problem: string } | undefined;
 
-/** Lists a family's kind. If the caller is not allowed to list it, the rest is still shown. */
+/** Lists a kind of a family. A missing permission is a result, so that the rest is still shown. */
 export async function listForeign(client: KubeClient, kind: KindVersions, signal: AbortSignal): Promise<ListResult> {
   try {
     return await listKind(client, kind, signal);

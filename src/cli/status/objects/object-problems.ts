@@ -34,10 +34,12 @@ export interface Problem {
 /** Waits that end by themselves. */
 const SELF_ENDING_WAITS: ReadonlySet<string> = new Set(["HostBusy", "WaitingForTurn"]);
 const WAITS: ReadonlySet<string> = new Set(REASONS);
-/** Most names in one message. */
+/** How many names a message has. */
 const NAMES_MAX = 5;
 
-/** What is wrong with objects, each by itself: without an agent nothing else matters. Pure. */
+/**
+ * The problems of objects, each judged by itself. Those of the agent come first: without it nothing else matters. Pure.
+ */
 export function objectProblems(overview: Overview): Problem[] {
   return [
     ...missingKinds(overview),
@@ -73,7 +75,7 @@ export function missingKinds({ agent, targets, remediations, healthChecks, clust
   return [{ severity: "error", kind: "Cluster", reason: "KindsMissing", message }];
 }
 
-/** The agent that observes, if no other one has led here. */
+/** The agent that only observes, if no agent that fences leads. */
 export function onlyObserver({ agent, observer }: Overview): Extract<Agent, { leader: string }> | undefined {
   if (!("message" in agent) || agent.state !== "none") return undefined;
   return observer?.agent.state === "leading" ? observer.agent : undefined;
@@ -84,7 +86,7 @@ export function agentProblems(overview: Overview): Problem[] {
   const kind = "Agent";
   const observer = onlyObserver(overview);
   if (observer !== undefined) {
-    const message = `ironfence only observes (--observe) and fences nothing: once its decisions are right, take the one that fences today out of service, and install ironfence without observe`;
+    const message = `ironfence only observes (--observe) and fences nothing: once its decisions are right, remove the tool that fences today, and install ironfence without --observe`;
     return [{ severity: "warning", kind, name: observer.leader, reason: "Observes", message }];
   }
   if ("message" in agent) {
@@ -107,7 +109,7 @@ function pauseProblems({ stopSwitch }: Overview): Problem[] {
   return [{ severity: "error", kind: "StopSwitch", reason: "Paused", message }];
 }
 
-/** The condition that reports the progress of a remediation: its verdict, else what it does or waits for. */
+/** The condition that reports the progress of a remediation: its verdict, or else what it does or waits for. */
 export function reportedCondition({ status }: BareMetalRemediation): Condition | undefined {
   const succeeded = conditionOf(status?.conditions, "Succeeded");
   const processing = conditionOf(status?.conditions, "Processing");
@@ -193,7 +195,7 @@ function thresholdProblems({ threshold }: NodePolicy, { status }: NodeHealthChec
   return [{ severity: "error", reason: "ThresholdTooHigh", message }];
 }
 
-/** The storm guard outlasts the breach of the threshold. */
+/** The storm guard continues after the threshold is met again. */
 function stormProblems({ stormCooldownMs }: NodePolicy, { status }: NodeHealthCheck): ProblemText[] {
   if (stormCooldownMs === undefined || status === undefined) return [];
   const storm = readStorm(status);

@@ -51,7 +51,7 @@ export type Agent =
   | {
       state: "leading" | "silent";
       leader: string;
-      /** Since the last renewal, by the clock of the API server. */
+      /** The time since the last renewal, by the clock of the API server. */
       leaseAgeSeconds: number;
       leadsSince: string | undefined;
       /** Absent if the agent is older than this command. */
@@ -63,7 +63,7 @@ export type Agent =
        * agent is older.
        */
       limits: { hosts?: number; perZone?: number };
-      /** Which other installation works instead; empty if this one does. */
+      /** Why this installation stands by; empty if it works. */
       standsBy: string;
       /** Why it is not ready; empty if it is. */
       notReady: string;
@@ -84,19 +84,19 @@ export interface Overview {
   stopSwitch: { paused: boolean; reason?: string; since?: string; until?: string } | { problem: string };
   nodes: ListResult<Node>;
   healthChecks: ListResult<NodeHealthCheck>;
-  /** Of every kind that is served. */
+  /** The MachineHealthChecks of every vendor whose kind is served. */
   machineHealthChecks: ListResult;
   /**
    * `namespace/name` of health checks of Cluster API whose Cluster does not exist: no controller serves them, so they
    * have no status.
    */
   withoutCluster: string[];
-  /** Those of the kinds of which there is a health check. */
+  /** The Machines of every vendor of which there is a health check. */
   machines: ListResult;
   bareMetalHosts: ListResult;
   requests: Requests;
   remediations: ListResult<BareMetalRemediation>;
-  /** Of the agent's namespace. */
+  /** The targets in the agent's namespace. */
   targets: ListResult<FencingTarget>;
   /** Targets in other namespaces, which the agent does not use; empty also if they cannot be listed. */
   strayTargets: FencingTarget[];
@@ -147,7 +147,7 @@ async function readAgent(
   return lease === undefined ? noLease(where) : agentOf(lease, where, latestServerTimeMs(runtime));
 }
 
-/** What is known of an agent that only observes; undefined if there is none, or if its Lease cannot be read. */
+/** Reads the Lease of an agent that only observes. Undefined if there is none, or if it cannot be read. */
 async function readObserver(
   runtime: KubeRuntime,
   key: { namespace: string; name: string },
@@ -201,8 +201,8 @@ function limitOf<K extends string>(name: K, text: string | undefined): { [key in
 }
 
 /**
- * How far the clocks of this machine and of the agent's may be apart before an agent that renews its lease looks
- * silent.
+ * How far the clocks of the API server and of the agent's machine may be apart before an agent that renews its lease
+ * looks silent.
  */
 const CLOCKS_APART_MS = 5_000;
 
@@ -245,8 +245,8 @@ async function list<T extends KubeObject>(
 }
 
 /**
- * Those of every namespace, so that a target in the wrong one is found; if that is forbidden, those of the agent's
- * namespace.
+ * Lists the targets of every namespace, so that one in the wrong namespace is found. If that is forbidden, lists those
+ * of the agent's namespace.
  */
 async function listTargets(
   client: KubeClient,
@@ -299,7 +299,7 @@ async function listMachineHealthChecks(
   }
 }
 
-/** One list that cannot be read makes the whole incomplete. */
+/** Joins two lists. If one of them cannot be read, the result is its problem. */
 function joined(one: ListResult, other: ListResult): ListResult {
   if (one === undefined || other === undefined) return one ?? other;
   if ("problem" in one) return one;
