@@ -10,11 +10,11 @@ export const CLUSTER_API_GROUP = "cluster.x-k8s.io";
 /** The newest version first: the first one that the API server serves is used. */
 export const CLUSTER_API_VERSIONS = ["v1beta2", "v1beta1"] as const;
 
-/** On every object of a cluster: the cluster's name. */
+/** On every object of a cluster: the name of the cluster. */
 export const CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name";
-/** On a Machine: it belongs to the control plane, whatever the label's value. */
+/** On a Machine, with any value: the Machine belongs to the control plane. */
 const CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane";
-/** On any object: controllers do not change it, whatever the value of the annotation is. */
+/** On any object: controllers do not change the object, whatever the value of the annotation is. */
 export const PAUSED_ANNOTATION = "cluster.x-k8s.io/paused";
 /**
  * The value of the paused annotation that makes ironfence serve a MachineHealthCheck in place of Cluster API's own
@@ -51,9 +51,9 @@ export interface Machine extends KubeObject {
   /** When OKD last changed its status (RFC 3339). Cluster API does not report this. */
   lastUpdated?: string;
   isControlPlane: boolean;
-  /** In the current form (`metav1.Condition`); for OKD, in its own form. */
+  /** The conditions in the current form (`metav1.Condition`); for OKD, in the form of OKD. */
   conditions: readonly Condition[];
-  /** In Cluster API's older form, which uses the same types with other reasons. */
+  /** The conditions in Cluster API's older form, which uses the same types with other reasons. */
   v1beta1Conditions: readonly Condition[];
 }
 
@@ -142,13 +142,13 @@ export function readConditions(raw: KubeObject): ConditionForms {
       };
 }
 
-/** The places that may report one part of readiness. */
+/** The fields that may report one part of readiness. */
 interface ReadinessFields {
   /** The type of the condition, in both forms. */
   type: string;
-  /** In `status.initialization` of v1beta2. */
+  /** The name of the field in `status.initialization` of v1beta2. */
   initialization: string;
-  /** In `status` of v1beta1. */
+  /** The name of the field in `status` of v1beta1. */
   v1beta1Flag: string;
 }
 
@@ -164,7 +164,7 @@ const CONTROL_PLANE_INITIALIZED: ReadinessFields = {
   v1beta1Flag: "controlPlaneReady",
 };
 
-/** Upstream uses the condition. The flags are for objects without one. */
+/** Upstream uses the condition. The other fields are for objects without that condition. */
 function readReadiness(
   raw: KubeObject,
   { conditions, v1beta1Conditions }: ConditionForms,

@@ -66,8 +66,8 @@ export interface ConditionListChange {
 }
 
 /**
- * The changes that give the object the conditions `wanted` and remove those of the types `unwanted`. Guard the write by
- * a resourceVersion, because whole lists are replaced. Empty if there is nothing to do.
+ * The changes that give the object the conditions `wanted`, and remove conditions of the types `unwanted`. Guard the
+ * write by a resourceVersion, because whole lists are replaced. Empty if nothing has to change.
  *
  * @param raw the object as the server sent it.
  */
@@ -82,8 +82,8 @@ export function changeConditions(
   return forms.flatMap((form) => {
     const path = pathOf(raw.apiVersion, form);
     const before = listAt(raw, ...path);
-    // The other form is updated if the object has it. If its CRD does not define it, the API server would drop it each
-    // time.
+    // The other form is updated only if the object has it. If the CRD does not define that form, the API server drops
+    // it, and each evaluation would write it again.
     if (form !== own && before.length === 0) return [];
     let conditions = before.filter((condition) => !unwanted.includes(textAt(condition, "type") ?? ""));
     for (const write of wanted) if (isKnownTo(form, write)) conditions = upsert(conditions, write, form, raw, nowMs);

@@ -31,7 +31,7 @@ export interface MachineHealthCheckSpec {
   nodeStartupTimeoutMs: number;
   unhealthyNodeConditions: readonly UnhealthyCondition[];
   unhealthyMachineConditions: readonly UnhealthyCondition[];
-  /** `[3-5]`; it takes precedence. */
+  /** A range such as `[3-5]`; it takes precedence over `unhealthyLessThanOrEqualTo`. */
   unhealthyInRange: string | undefined;
   /** A number of Machines, or a percentage; undefined means 100 %. */
   unhealthyLessThanOrEqualTo: number | string | undefined;
@@ -88,7 +88,7 @@ export function readMachineHealthCheckStatus(raw: KubeObject): MachineHealthChec
   };
 }
 
-/** The parts of the spec that are equal in v1beta1 and OKD: durations are text. */
+/** Reads the parts of the spec that are equal in v1beta1 and OKD, where durations are text. */
 export function readDurations(
   raw: KubeObject,
   problems: string[],
@@ -175,7 +175,7 @@ export function readTemplateReference(
   };
 }
 
-/** Rules that cannot be parsed are left out: such a rule must not make anything unhealthy. */
+/** Leaves out rules that cannot be parsed, because such a rule must not make anything unhealthy. */
 function readConditionRules(
   rules: readonly unknown[],
   durationMsOf: (rule: unknown, index: number) => number | undefined,

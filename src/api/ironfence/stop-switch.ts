@@ -29,8 +29,8 @@ export interface Pause {
 type Data = Record<string, string> | undefined;
 
 /**
- * Whether a stop switch that exists, with this data, stops power-offs. A user who creates one in a hurry and misspells
- * or forgets the value wants to pause, so only `"false"` or an end in the past resumes.
+ * Whether an existing stop switch with this data holds power-offs. A user who creates the ConfigMap in a hurry may
+ * misspell or forget the value and still wants to pause, so only `"false"` or an end in the past resumes.
  */
 export function stops(data: Data, nowMs: number): boolean {
   const untilMs = untilOf(data);
@@ -38,7 +38,7 @@ export function stops(data: Data, nowMs: number): boolean {
   return data?.[STOP_SWITCH_PAUSED]?.trim().toLowerCase() !== "false";
 }
 
-/** Why the stop switch holds power-offs now; undefined if it does not, or does not exist. */
+/** Why the stop switch holds power-offs now; undefined if it does not hold them or does not exist. */
 export function stoppedBy(configMap: ConfigMap | undefined, nowMs: number): Pause | undefined {
   if (configMap === undefined || !stops(configMap.data, nowMs)) return undefined;
   const { data } = configMap;

@@ -6,10 +6,10 @@ const withheldRemediationSchema = z.object({
   at: z.string(),
   /** When the remediation was no longer needed, RFC 3339; absent while it is still needed. */
   until: z.string().optional(),
-  /** The node, or the Machine without one. */
+  /** The name of the node, or of the Machine if it has no node. */
   node: z.string(),
   healthCheck: z.string(),
-  /** What would have been created or asked for. */
+  /** What the agent would have created or requested. */
   remedy: z.string(),
   because: z.string(),
 });

@@ -37,7 +37,7 @@ export const LEASES: ResourceType = {
   plural: "leases",
   namespaced: true,
 };
-/** The namespace of the leases that kubelets renew. Each has the name of its node. */
+/** The namespace of node leases. Each lease has the name of its node. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 export const EVENTS: ResourceType = {
   group: "events.k8s.io",

@@ -84,8 +84,8 @@ export function readNode(raw: KubeObject): Node {
 }
 
 /**
- * A Node whose marks can be read and changed, whatever its status looks like: a kubelet that reports invalid values
- * must not be able to keep a taint on its node. A status that `readNode` would refuse is replaced by an empty one.
+ * Reads a Node so that its marks can be changed. A status that `readNode` would refuse is replaced by an empty one: a
+ * kubelet that reports invalid values must not be able to keep a taint on its node.
  *
  * @throws TypeError as `readNode`, for fields outside the status.
  */
@@ -110,7 +110,7 @@ function named(value: unknown, shape: Shape): unknown {
   return kept;
 }
 
-/** The path of the first field that is not of its shape; undefined if all are. */
+/** The path of the first field that does not have its shape; undefined if all fields do. */
 function misshapen(value: unknown, shape: Shape): string | undefined {
   if (typeof shape === "string" && shape !== "texts") return typeof value === shape ? undefined : "";
   if (shape === "texts") {

@@ -5,13 +5,14 @@ import { trimMeta } from "../kubernetes/trim.ts";
 // Metal3Remediation, in versions v1beta1 and v1beta2. The strings are part of upstream's API.
 
 export const METAL3_REMEDIATION_KIND = "Metal3Remediation";
-/** On a Metal3Remediation that has begun. */
+/** The finalizer on a Metal3Remediation that has begun. */
 export const METAL3_REMEDIATION_FINALIZER = "metal3remediation.infrastructure.cluster.x-k8s.io";
 /** On a request whose Node is deleted: the Node's annotations and labels as JSON. */
 export const NODE_ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
 export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
 /**
- * On a BareMetalHost, followed by a Metal3Remediation's UID: the Metal3 provider's own controller keeps the host off.
+ * On a BareMetalHost, followed by the UID of a Metal3Remediation: the controller of the Metal3 provider keeps the host
+ * off.
  */
 export const METAL3_POWER_OFF_PREFIX = "reboot.metal3.io/metal3-remediation-";
 /**

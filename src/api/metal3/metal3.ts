@@ -13,7 +13,7 @@ export const INFRASTRUCTURE_VERSIONS = ["v1beta2", "v1beta1"] as const;
 
 /** On a Metal3Machine or an OKD Machine: `namespace/name` of its host. */
 export const BARE_METAL_HOST_ANNOTATION = "metal3.io/BareMetalHost";
-/** On a Secret, set by the operator of a BareMetalHost: it holds the credentials of a BMC. */
+/** On a Secret: it contains the credentials of a BMC. The operator of a BareMetalHost sets this label. */
 export const BMC_SECRET_LABEL = "environment.metal3.io";
 export const BMC_SECRET_VALUE = "baremetal";
 /** On a host: its operator detaches it, and reports this in operationalStatus. */
@@ -21,8 +21,8 @@ const DETACHED_ANNOTATION = "baremetalhost.metal3.io/detached";
 /** On a host: its operator does not reconcile it. Ironic still controls its power. */
 const HOST_PAUSED_ANNOTATION = "baremetalhost.metal3.io/paused";
 /**
- * On a host, followed by a key of the writer's own: the host is rebooted, or kept off while a key with `mode: hard` is
- * present.
+ * On a host, followed by a key that each writer chooses: the host is rebooted, or is kept off while an annotation with
+ * `mode: hard` is present.
  */
 export const REBOOT_ANNOTATION_PREFIX = "reboot.metal3.io/";
 
@@ -41,7 +41,7 @@ export interface BareMetalHost extends KubeObject {
   externallyProvisioned: boolean;
   /** The operator never powers it off, so an Off that it reports cannot be trusted. */
   disablePowerOff: boolean;
-  /** Whether it has the annotation. The host is detached only when operationalStatus is `detached`. */
+  /** Whether the host has the annotation. It is detached only when operationalStatus is `detached`. */
   detached: boolean;
   paused: boolean;
   /** The state that the operator read last. By itself it proves nothing. */
@@ -106,7 +106,7 @@ export function readMetal3Machine(raw: KubeObject): Metal3Machine {
   };
 }
 
-/** `namespace/name`; undefined for anything else. */
+/** Parses `namespace/name`; undefined for any other text. */
 export function parseHostName(text: string | undefined): { namespace: string; name: string } | undefined {
   const [namespace, name, more] = (text ?? "").split("/");
   return namespace && name && more === undefined ? { namespace, name } : undefined;

@@ -26,7 +26,8 @@ export const DESIRED_CONFIG = "machineconfiguration.openshift.io/desiredConfig";
 
 /**
  * On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there, for
- * information. A kubelet can write it, so a second taint with this key shows the owner of the taint.
+ * information. A kubelet can write this annotation, so the owner of the out-of-service taint is read from a second
+ * taint with the same key.
  */
 export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
@@ -55,8 +56,8 @@ export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
  */
 export const REMOVED_IMAGE = "ironfence.io/removed-image";
 /**
- * On a BareMetalHost without a consumer: with `true`, the `spec.providerID` of a Node may lead to this host, although
- * the kubelet of the Node can choose that value.
+ * On a BareMetalHost without a consumer: with `true`, the agent may find this host by the `spec.providerID` of a Node.
+ * The kubelet of that Node can choose the value.
  */
 export const ALLOW_PROVIDER_ID = "ironfence.io/allow-provider-id";
 /**

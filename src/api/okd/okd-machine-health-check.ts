@@ -19,7 +19,7 @@ export const OKD_MACHINE_HEALTH_CHECKS = {
 } as const;
 /** On a health check: what is done to an unhealthy Machine if there is no template. */
 const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
-/** A value of that annotation: the Machine is annotated for power fencing instead of being deleted. */
+/** The value of that annotation with which a Machine is annotated for power fencing instead of being deleted. */
 const EXTERNAL_BAREMETAL = "external-baremetal";
 
 /**
@@ -44,7 +44,7 @@ export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   };
 }
 
-/** Whether the health check requests power fencing for its Machines by that annotation. */
+/** Whether the health check has that annotation with the value for power fencing. */
 export function wantsExternalRemediation({ metadata }: Pick<KubeObject, "metadata">): boolean {
   return metadata.annotations?.[REMEDIATION_STRATEGY_ANNOTATION] === EXTERNAL_BAREMETAL;
 }

@@ -41,7 +41,7 @@ export function compileSelector(selector: LabelSelector): LabelMatcher {
   return (found = {}) => labels.every(([key, value]) => found[key] === value) && tests.every((test) => test(found));
 }
 
-// As in apimachinery's labels.Requirement: NotIn holds for an object without the label.
+// As in labels.Requirement of apimachinery, NotIn also matches an object without the label.
 function compileRequirement(requirement: Requirement): (labels: Readonly<Record<string, string>>) => boolean {
   const { key, operator } = requirement;
   const values = requirement.values ?? [];
