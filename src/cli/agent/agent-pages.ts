@@ -19,7 +19,7 @@ interface PageDeps {
   logger: Logger;
 }
 
-/** @throws CommandFailure if the folder holds no usable certificate. */
+/** @throws CommandFailure if the folder contains no usable certificate. */
 export function readCertificate(folder: string, clock: Clock, what: "metrics" | "status"): CertificateFiles {
   try {
     return new CertificateFiles(folder, clock);

@@ -50,10 +50,10 @@ import { readCertificate, receiveKdump, servePagesOf, serveStatusPage } from "./
 import { HandOver, HAND_OVER_MS } from "./hand-over.ts";
 import { collectAtRest } from "./memory-at-rest.ts";
 
-/** Each renewal of the agent lease stores why the agent is not ready. This bounds that text, in characters. */
+/** The longest text about why the agent is not ready, in characters. Each renewal of the agent lease writes it. */
 const NOT_READY_CHARS_MAX = 2_000;
 
-/** What the agent gets from its process. */
+/** What the process gives to the agent. */
 export interface AgentDeps {
   clock: Clock;
   random: Random;
@@ -85,7 +85,7 @@ async function runAgentOn(
   signal: AbortSignal,
 ): Promise<void> {
   const { logger, clock } = deps;
-  // Everything ends with the agent, even if an error ends it.
+  // Ends everything together with the agent, even after an error.
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
   const registry = new Registry();

@@ -102,7 +102,7 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 
-/** What both halves know of the nodes of the agent's own cluster. */
+/** What both halves know about the nodes of the agent's own cluster. */
 interface Shared {
   leases: KubeletLeases;
   coverage: HealthCheckCoverage;

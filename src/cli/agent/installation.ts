@@ -8,7 +8,10 @@ import type { LeaderElectionDeps } from "../../kube/lease/elector.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { collectedGauge, metric } from "../../telemetry/metric.ts";
 
-/** The Leases of all installations are in this namespace, because every cluster has it. */
+/**
+ * The namespace of the Leases that keep installations apart. Every cluster has it, and all installations use the same
+ * one.
+ */
 export const CLUSTER_LEASE_NAMESPACE = "kube-system";
 
 export const CLUSTER_LEASE_METRIC = metric({

@@ -6,7 +6,7 @@ import type { Memory } from "../../runtime/memory.ts";
 const CHECK_MS = 60_000;
 /** The agent is at rest if its main thread was busy for less than this share of the time. */
 const BUSY_SHARE = 0.1;
-/** At rest, garbage is collected this often. */
+/** How often garbage is collected while the agent is at rest. */
 const COLLECT_MS = 600_000;
 
 /**

@@ -4,7 +4,7 @@ import { Secret } from "../../runtime/secret.ts";
 import type { Answer, Authorizer } from "../../telemetry/http-server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
-/** A token of a ServiceAccount has about 1 KiB. */
+/** The longest token that is accepted. A token of a ServiceAccount has about 1 KiB. */
 const TOKEN_CHARS_MAX = 8_192;
 
 /**
@@ -14,8 +14,8 @@ const TOKEN_CHARS_MAX = 8_192;
 const WARNING_PAUSE_MS = 60_000;
 
 /**
- * Allows a page to users that the API server allows to read it, as controller-runtime does. If the API server does not
- * answer, the request is refused.
+ * Allows a request if the API server allows its user to read the page, as controller-runtime does. If the API server
+ * does not answer, the request is refused.
  */
 export function createAuthorizer(
   review: AccessReview,

@@ -25,8 +25,8 @@ const GROUPS: ReadonlySet<string> = new Set([
 const INFRASTRUCTURE_KINDS: ReadonlySet<string> = new Set(["Metal3Machine", METAL3_REMEDIATION_KIND]);
 
 /**
- * The errors of a list for which the API server is the cause. Without a missing permission and a kind that is not
- * served.
+ * The errors that show that the API server fails to answer a list. A missing permission and a kind that is not served
+ * are not among them.
  */
 const FAILS: ReadonlySet<KubeErrorCode | undefined> = new Set<KubeErrorCode>([
   "Network",
@@ -40,7 +40,7 @@ const FAILS: ReadonlySet<KubeErrorCode | undefined> = new Set<KubeErrorCode>([
 export class RefusedWatches {
   readonly #open = new Map<Watched<KubeObject>, string>();
 
-  /** The same runtime. Each watch that it starts is tracked until its signal aborts. */
+  /** Returns the same runtime, and tracks each watch that it starts until the signal of the watch aborts. */
   observe(runtime: KubeRuntime): KubeRuntime {
     return {
       ...runtime,

@@ -13,7 +13,7 @@ import { createCounter, metric } from "../../telemetry/metric.ts";
 const KEPT_MAX = 20;
 /** The longest text of a remedy or a reason that the Lease stores, in characters. */
 const TEXT_LENGTH_MAX = 240;
-/** How many open ones are remembered; each is a short text. */
+/** How many open remediations are remembered; each is a short text. */
 const OPEN_MAX = 10_000;
 
 export const OBSERVED_METRIC = metric({
@@ -44,11 +44,11 @@ export interface WithheldRemediationsDeps {
 export class WithheldRemediations implements RemediationListener {
   readonly #deps: WithheldRemediationsDeps;
   readonly #counter: Counter;
-  /** The newest ones. Undefined until those of the last leader have been read. */
+  /** The newest withheld remediations. Undefined until those of the last leader have been read. */
   #kept: WithheldRemediation[] | undefined;
-  /** Those that were open when the last leader ended; no decision about them was made since. */
+  /** Remediations that were open when the last leader ended, and about which this leader has not decided yet. */
   readonly #inherited = new Set<string>();
-  /** All that have begun and not ended. In a large outage these are more than `#kept` has. */
+  /** All withheld remediations that have not ended. In a large outage these are more than `#kept` has. */
   readonly #open = new Set<string>();
 
   constructor(deps: WithheldRemediationsDeps) {
@@ -56,13 +56,13 @@ export class WithheldRemediations implements RemediationListener {
     this.#counter = createCounter(OBSERVED_METRIC, deps.registry);
   }
 
-  /** Takes over what the last leader has stored in the Lease. */
+  /** Takes over the withheld remediations that the last leader has stored in the Lease. */
   restore(annotations: Readonly<Record<string, string>> | undefined): void {
     this.#kept = readWithheldRemediations(annotations);
     for (const known of this.#kept) if (known.until === undefined) this.#inherited.add(outageOf(known));
   }
 
-  /** Ends those that the last leader has left open if their nodes are Ready now. */
+  /** Ends the remediations that the last leader has left open if their nodes are Ready now. */
   endInherited(isWell: (node: string) => boolean): void {
     const until = toTime(this.#deps.clock.nowMs());
     this.#kept = this.#kept?.map((known) => {
@@ -73,7 +73,7 @@ export class WithheldRemediations implements RemediationListener {
     });
   }
 
-  /** For the Lease. */
+  /** The annotation for the Lease. */
   get annotations(): Record<string, string> {
     return this.#kept === undefined ? {} : { [WOULD_HAVE_REMEDIATED]: JSON.stringify(this.#kept) };
   }
@@ -94,7 +94,8 @@ export class WithheldRemediations implements RemediationListener {
       known.node === subject &&
       known.healthCheck === healthCheck &&
       kindOf(known.remedy) === kindOf(remedy);
-    // It may start again after a restart of the agent, or after another controller has written to the objects.
+    // The same remediation may start again after a restart of the agent, or after another controller has written to the
+    // objects.
     const same = kept.find(isSame);
     if (same !== undefined) this.#inherited.delete(outageOf(same));
     const open = `${healthCheck} ${subject} ${kindOf(remedy)}`;

@@ -7,7 +7,7 @@ import type { Redactor } from "./redact/redactor.ts";
 export interface BundleFile {
   path: string;
   text: string;
-  /** Lines that were left out to keep the size. */
+  /** How many lines were left out to keep the size limit. */
   droppedLines: number;
 }
 
@@ -23,10 +23,10 @@ const LINES_AT_ONCE = 500;
  */
 const SEARCH_SHARE = 0.8;
 
-/** What ends the work before all files are done. */
+/** What may end the work before all files are done. */
 export interface Bounds {
   clock: Clock;
-  /** On the monotonic clock. */
+  /** When the time is over, on the monotonic clock. */
   endMs: number;
   signal: AbortSignal;
 }
@@ -38,8 +38,8 @@ export interface Finished {
 }
 
 /**
- * Removes secrets from all files, and cuts them to `bytesMax` together. A file that is not free of secrets in time is
- * left out.
+ * Removes secrets from all files, and cuts the files to `bytesMax` in total. A file whose secrets cannot be removed in
+ * time is left out.
  *
  * @throws the reason of the signal on abort.
  */

@@ -20,7 +20,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
 
 export interface IndexFacts {
   nowMs: number;
-  /** Of the cluster. */
+  /** The address of the API server. */
   server: string;
   files: readonly BundleFile[];
   gaps: Gathered["gaps"];

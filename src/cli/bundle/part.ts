@@ -25,7 +25,7 @@ export interface PartDeps extends ReadDeps {
   /** Only reads, and never a Secret. */
   runtime: KubeRuntime;
   transport: KubeTransport;
-  /** Probes BMCs, for which it reads their Secrets; undefined without `--live`. */
+  /** For probes of BMCs, which need their Secrets; undefined without `--live`. */
   live: { runtime: KubeRuntime; openDevice: OpenDevice } | undefined;
 }
 

@@ -20,7 +20,7 @@ export function isUnread(fact: unknown): fact is Unread {
   return typeof fact === "object" && fact !== null && "unread" in fact;
 }
 
-/** What every run reads. */
+/** The facts that every run reads. */
 export interface ApiFacts {
   cluster: ClusterAddress;
   namespace: string;
@@ -35,7 +35,7 @@ export interface ApiFacts {
   leases: Fact<readonly LeaderLease[]>;
 }
 
-/** What `--pre` reads, before an installation. */
+/** The facts that `--pre` reads before an installation. */
 export interface PreFacts extends ApiFacts {
   /** Whether ValidatingAdmissionPolicies are served in v1. */
   servesAdmissionPolicies: boolean;
@@ -60,7 +60,7 @@ export interface PortFinding {
   reach: Reach | { state: "invalid"; why: string };
 }
 
-/** What a run after the installation reads. */
+/** The facts that a run after the installation reads. */
 export interface Facts extends ApiFacts {
   overview: Overview;
   /** The kinds whose CRDs ironfence ships. */
@@ -74,7 +74,7 @@ export interface Facts extends ApiFacts {
   familyKinds: readonly FamilyKind[];
   /** The remediation templates that health checks name. */
   templates: readonly TemplateFact[];
-  /** Targets that `--live` had no time left for, by UID; empty without it. */
+  /** UIDs of targets for which `--live` had no time left; empty without `--live`. */
   unprobed: ReadonlySet<string>;
 }
 

@@ -130,7 +130,7 @@ function ensureAllowed(nodeName: string, obstacles: readonly string[]): void {
   );
 }
 
-/** @throws CommandRefusal if the drill would do anything but what the user has agreed to. */
+/** @throws CommandRefusal if the drill would do something that the user has not agreed to. */
 function ensureUnchanged(now: PreparedDrill, nodeName: string, agreed: Plan): PreparedDrill {
   const changes = now.plan.steps.filter((step, i) => step !== agreed.steps[i]);
   const obstacles = changes.map((step) => `what it would do has changed since it was shown: ${step}`);

@@ -104,7 +104,9 @@ async function whoAmI(client: KubeClient, localUser: string | undefined, signal:
   return localUser === undefined ? name : `${name} (${localUser})`;
 }
 
-/** Replaces the data of the ConfigMap, or creates it. A concurrent write by another user makes it try again. */
+/**
+ * Replaces the data of the ConfigMap, or creates the ConfigMap. Tries again after a concurrent write by another user.
+ */
 async function writeSwitch(
   client: KubeClient,
   namespace: string,

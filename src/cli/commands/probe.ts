@@ -94,7 +94,7 @@ async function probeNamed(
   if (namespace === undefined || address !== undefined || flags.target !== undefined) {
     throw new OptionError("give one of the ADDRESS of a BMC, --target NAME and --host NAMESPACE/NAME");
   }
-  // A BareMetalHost has its credentials in its own Secret, like a target, so the options for them are refused.
+  // Like a target, a BareMetalHost has its credentials in a Secret, so the options for credentials are refused.
   selectHost(context, undefined, { ...flags, target: name });
   const cluster = resolveClusterOptions(flags, context.process.env);
   const { openDevice, signal } = context;

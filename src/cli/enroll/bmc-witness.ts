@@ -6,7 +6,9 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { CommandFailure } from "../errors/failures.ts";
 
-/** How long a BMC may take while all outlets are off: it may have lost its power together with its host. */
+/**
+ * The deadline of a call to a BMC while all outlets are off. The BMC may have lost its power together with its host.
+ */
 const DARK_CALL_MS = 5_000;
 const CALL_MS = 20_000;
 /** The largest error of a reading of the clock of a BMC. */
@@ -33,8 +35,8 @@ const NO_WITNESS =
   "no BMC of the target shows that the host lost its power: none read Off for as long as all outlets were off, none has started since they were switched on again (LastResetTime of its Manager), and none names restored mains power as the cause of the last start and another cause before (IPMI)";
 
 /**
- * What the BMCs of a host say about a loss of power. A node in a new boot does not show that its host lost power: a
- * watchdog may have reset it, at any time. So a BMC has to show the loss, and none may contradict it.
+ * Collects what the BMCs of a host show about a loss of power. A node in a new boot does not show that its host lost
+ * power: a watchdog may have reset it, at any time. So a BMC has to show the loss, and none may contradict it.
  */
 export class BmcWitness {
   readonly #clock: Clock;

@@ -1,8 +1,8 @@
 import type { PowerDriver } from "../../bmc/interface/driver.ts";
 
 // If there are one or two outlets, the switching itself shows that each feeds the host: it runs without either, and not
-// without both. If there are more, one may feed nothing or another host. Then its load has to show it: the other
-// supplies of the host take the load over while the outlet is off.
+// without both. If there are more, one may feed nothing or another host. Then the load has to show that an outlet feeds
+// the host: while it is off, the other supplies of the host take its load over.
 
 /**
  * If the load is even, each of the other outlets takes over an equal part. A rise by this share of that part is enough.

@@ -11,7 +11,7 @@ const POLL_MS = 1_000;
 /** How long the command waits before it repeats an order that had no effect. */
 const REORDER_MS = 15_000;
 
-/** Switches outlets, and proves it by reading them twice. */
+/** Switches outlets, and reads each twice to prove that it was switched. */
 export class OutletSwitch {
   readonly #clock: Clock;
   /** Outlets that may be off because of this command. */

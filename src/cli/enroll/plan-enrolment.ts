@@ -21,7 +21,7 @@ export interface EnrollFacts {
   conflict: string | undefined;
   /** All pods of the node. */
   pods: readonly Pod[];
-  /** Remediations that have not ended, of this node. */
+  /** Remediations of this node that have not ended. */
   underWay: readonly BareMetalRemediation[];
 }
 

@@ -18,8 +18,8 @@ import { LiveNode } from "./live-node.ts";
 
 const POLL_MS = 2_000;
 /**
- * How long after its power is off a host may still renew its lease, with the energy in its supplies and the delay of a
- * renewal.
+ * How long a host may still renew its lease after its outlets are off: its supplies store energy, and a renewal takes
+ * time to arrive.
  */
 export const HOLD_UP_MS = 5_000;
 /** With one outlet off, the node has to renew its lease this often within this time. */

@@ -27,7 +27,7 @@ export function readDecisions(
 }
 
 /**
- * Has `work` read a cluster once: its runtime lists where it would watch, and cannot write. Throws as `readDecisions`
+ * Runs `work` with a runtime that lists once instead of watching, and that cannot write. Throws as `readDecisions`
  * does.
  */
 export async function readOnce<T>(

@@ -93,7 +93,7 @@ async function evict({ client }: KubeRuntime, pod: Pod, signal: AbortSignal): Pr
     await client.create<typeof eviction & Pod>(PODS, eviction as never, { subresource: "eviction" }, signal);
     return undefined;
   } catch (error) {
-    // Gone, or another pod by the same name.
+    // The pod is gone, or another pod has its name.
     if (isKubeError(error, "NotFound", "Conflict")) return undefined;
     if (isKubeError(error, "TooManyRequests")) return `pod ${nameOf(pod)}: ${error.message}`;
     throw error;

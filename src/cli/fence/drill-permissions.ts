@@ -5,8 +5,8 @@ import type { Permission } from "../../kube/reviews/permission-review.ts";
 import { permissionText, reviewPermissions } from "../../kube/reviews/permission-review.ts";
 
 /**
- * The permissions that a drill needs and the user lacks, except those that its own reads show. The API server reviews
- * them; nothing is changed.
+ * The permissions that a drill needs and the user lacks, according to a review by the API server. Permissions that the
+ * reads before the drill have already used are left out. Nothing is changed.
  *
  * @param namespace of the remediation.
  * @param pods those that the drill evicts.

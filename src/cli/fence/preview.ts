@@ -128,8 +128,8 @@ function describe({ metadata, status }: BareMetalRemediation): string {
 }
 
 /**
- * The holder of the node's remediation lease (`node-<node>`, medik8s), if it has not expired. If the agent holds it,
- * then for a remediation, which is an obstacle as well.
+ * The holder of the node's remediation lease (`node-<node>`, medik8s), if it has not expired. The agent is not left
+ * out: it holds such a lease only for a remediation, which is an obstacle anyway.
  */
 async function readLeaseHolder(
   runtime: KubeRuntime,

@@ -65,7 +65,8 @@ export async function deleteFinishedRemediation(
  * Deletes a remediation, unless its host may have been ordered off. The agent stores an order before it sends it, so
  * the API server refuses the deletion if an order comes after the read that shows none.
  *
- * @returns the remediation as it was deleted; undefined if it is not deleted, or if another user has deleted it.
+ * @returns the remediation that was deleted, as it was last read; undefined if it was not deleted, or if another user
+ * has deleted it.
  */
 export async function withdrawRemediation(
   runtime: KubeRuntime,

@@ -26,7 +26,7 @@ const OPPOSITE = { Off: "On", On: "Off" } as const;
 const REFUSED_RETRY_MS = 3_000;
 /** If nothing changes for this long, a message says that the command still waits. */
 const PATIENCE_MS = 5_000;
-/** After these errors the order may have arrived: the power state shows it. */
+/** After these errors, the order may have arrived. The power state shows whether it did. */
 const UNCERTAIN: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse", "Unreachable"]);
 
 /**

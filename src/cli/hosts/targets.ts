@@ -79,13 +79,13 @@ export async function readPause(
   return pause === undefined ? undefined : `ironfence is ${pause.reason}`;
 }
 
-/** What a power order would do to a node; empty if there is no node, or if it is not Ready. */
+/** What a power-off would do to a node; empty for a power-on, and if there is no node or the node is not Ready. */
 export function nodeConcerns(node: Node | undefined, order: "Off" | "On"): string[] {
   if (order === "On" || node === undefined || !isReady(node)) return [];
   return [`node ${node.metadata.name} is Ready: its pods run, and end without a graceful shutdown`];
 }
 
-/** What is not known about a node of another cluster; empty for a node of this cluster. */
+/** What the command cannot know about a node of another cluster; empty for a node of this cluster. */
 export function clusterConcerns({ spec: { nodeName, clusterRef } }: FencingTarget): string[] {
   if (clusterRef === undefined) return [];
   const cluster = `${clusterRef.namespace}/${clusterRef.name}`;

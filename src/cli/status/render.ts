@@ -37,7 +37,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
   const isPaused = "paused" in stopSwitch && stopSwitch.paused;
   return [
     `cluster ${overview.cluster.server} (${overview.cluster.source}), namespace ${overview.namespace}`,
-    // If only an observer runs, the line about the agent would wrongly advise to start one.
+    // If only an observer runs, leave the line about the agent out: it would wrongly advise to start one.
     ...(onlyObserver(overview) === undefined ? [agentText(overview.agent)] : []),
     ...observerLines(overview),
     ...(isPaused ? [`PAUSED: no new power-off is sent: ${stopSwitch.reason ?? ""}`] : []),
@@ -112,7 +112,8 @@ function agentText(agent: Agent): string {
 function observerLines({ observer, agent: fencer }: Overview): string[] {
   if (observer === undefined) return [];
   const { agent, observed } = observer;
-  // An upgrade to an agent that fences may remove the permission by which the observer releases its Lease when it ends.
+  // An upgrade that replaces an observer may remove its permission to release its Lease before it ends, so the Lease
+  // looks silent.
   const isReplaced = agent.state === "silent" && fencer.state === "leading";
   const rows = observed.map(({ at, until, node, remedy, healthCheck, because }) => [
     at,

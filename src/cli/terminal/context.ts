@@ -5,7 +5,7 @@ import { withoutControls } from "../../runtime/text/printable.ts";
 import type { Random } from "../../runtime/random.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** What commands get from their process. */
+/** What the process gives to commands. */
 export interface CliContext extends ApplicationContext {
   readonly process: ApplicationContext["process"] & { readonly env: Readonly<Partial<Record<string, string>>> };
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import type { CliContext } from "./context.ts";
 import { printNote } from "./context.ts";
 import { withoutControls } from "../../runtime/text/printable.ts";
 
-/** If there is no terminal, a line is printed this often, which shows that the command still waits. */
+/** Without a terminal, the command prints this often that it still waits. */
 const NOTE_PERIOD_MS = 30_000;
 /** One less than the 80 columns of the narrowest usual terminal: a line that wraps is not written over. */
 const WIDTH_MAX = 79;

@@ -4,18 +4,18 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeTransport, TransportRequest } from "../../../kube/transport.ts";
 import type { Part, PartDeps, PartFile, PartResult } from "../part.ts";
 
-/** A log has at most this many lines, the newest ones. Of those, the newest that fit into the characters are kept. */
+/** A log has at most this many lines and characters. The newest are kept. */
 const LOG_LINES_MAX = 20_000;
 const LOG_CHARACTERS_MAX = 8 * 1_024 * 1_024;
 const METRICS_CHARACTERS_MAX = 4 * 1_024 * 1_024;
 const CALL_TIMEOUT_MS = 20_000;
-/** If a cluster has more pods with this label, they are not all ironfence's. */
+/** How many pods are read. If a cluster has more pods with this label, some of them do not belong to ironfence. */
 const PODS_MAX = 6;
 const CONTAINER = "ironfence";
 /** Port of the metrics, unless the pod names another one. */
 const METRICS_PORT = 8_080;
 
-/** What each replica of the agent has logged, and what it measures. */
+/** The log and the metrics of each replica of the agent. */
 export const AGENT_PARTS: readonly Part[] = [
   { name: "logs", timeoutMs: 60_000, read: readLogs },
   { name: "metrics", timeoutMs: 30_000, read: readMetrics },

@@ -17,10 +17,10 @@ import { renderOverview } from "../../status/render.ts";
 import type { Part, PartDeps, PartResult } from "../part.ts";
 
 const READ_TIMEOUT_MS = 70_000;
-/** A slow BMC takes minutes to answer, and 32 BMCs are probed at the same time. */
+/** The probe of a slow BMC takes minutes, and 32 BMCs are probed at the same time. */
 const LIVE_TIMEOUT_MS = 240_000;
 /**
- * The part of that time for the probes. The rest is for the report, which lists the targets that were not probed in
+ * The part of the time for the probes. The rest is for the report, which lists the targets that were not probed in
  * time.
  */
 const PROBES_TIMEOUT_MS = LIVE_TIMEOUT_MS - READ_TIMEOUT_MS;

@@ -1,4 +1,4 @@
-/** How many encodings within each other are decoded. */
+/** How many times a text is decoded, because encodings may be nested. */
 const DEPTH_MAX = 3;
 
 const ENTITIES: Readonly<Record<string, string>> = { quot: '"', apos: "'", lt: "<", gt: ">", amp: "&" };

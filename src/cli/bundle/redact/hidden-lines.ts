@@ -21,7 +21,7 @@ const YAML_BLOCK = /^(?:[ \t]+[&!]\S{0,64})*[ \t]+[|>][+\-\d]{0,3}[ \t]*(?:#.*)?
 const NOTHING_YET = /^(?:[ \t]+[&!]\S{0,64})*[ \t]*(?:#.*)?$/u;
 /** The list of users and passwords that cloud-init gives to chpasswd, in one of several forms. */
 const CHPASSWD = /^([ \t]*(?:- +)?)["']?chpasswd["']?:[ \t]*(?:#.*)?$/u;
-/** The prompt of a program for a password. */
+/** The prompt by which a program asks for a password. */
 const PROMPT =
   /(?:^|\b(?:enter|type|new|current|sudo\]) (?:the |your |new )?)pass(?:word|phrase) for [^\n]{1,200}:[ \t]*\r?$/iu;
 /** A line that ends with a name and a separator. The value may be on the next line. */

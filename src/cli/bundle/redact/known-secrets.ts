@@ -8,7 +8,7 @@ const TABLE_SIZE = 2 ** 16;
 /** Secrets that were found under a name, in every form in which another text may contain them. */
 export class KnownSecrets {
   readonly #charactersMax: number;
-  /** All forms, by their first characters. */
+  /** All forms, grouped by their first characters. */
   readonly #forms = new Map<string, SamePrefix>();
   /** Whether any form begins with characters of this hash. It rules out most places in a text at once. */
   readonly #begins = new Uint8Array(TABLE_SIZE);
@@ -24,7 +24,7 @@ export class KnownSecrets {
     return this.#missed;
   }
 
-  /** Only what looks like a password is kept: a common word or a name must stay. */
+  /** Keeps only what looks like a password: a common word or a name must stay in the bundle. */
   add(secret: string): void {
     const isPassword =
       secret.length >= PREFIX_CHARS && secret.length <= SECRET_CHARS_MAX && /\d|[A-Z].*[a-z]|[^\w./:-]/u.test(secret);

@@ -14,7 +14,7 @@ const TEXT_CHARACTERS_MAX = 16_384;
 const DEPTH_MAX = 64;
 const HARMLESS_CHARS_MAX = 64;
 const HARMLESS_MAX = 10_000;
-/** Colors of a terminal, between the letters of a name. */
+/** Terminal colors, which may come between the letters of a name. */
 // eslint-disable-next-line no-control-regex
 const COLORS = /\u001b\[[0-9;]{0,32}m/gu;
 
@@ -44,7 +44,7 @@ const REFERENCE_FIELDS: ReadonlySet<string> = new Set([
 export class Redactor {
   readonly #counts = new Map<SecretKind, number>();
   readonly #known: KnownSecrets;
-  /** Short texts without secrets, such as names of fields, which come again and again. */
+  /** Short texts without secrets that occur often, such as names of fields. */
   readonly #harmless = new Set<string>();
 
   constructor(known = new KnownSecrets()) {
@@ -64,17 +64,17 @@ export class Redactor {
     return this.#known.missed;
   }
 
-  /** Searches free text, such as a message. */
+  /** Removes secrets from free text, such as a message. */
   text(text: string): string {
     return this.lines(shorten(text).split("\n")).join("\n");
   }
 
-  /** Searches a value of JSON, such as a Kubernetes object. */
+  /** Removes secrets from a value of JSON, such as a Kubernetes object. */
   value(value: unknown): unknown {
     return this.#value(value, 0, false);
   }
 
-  /** Searches lines of a log, of which some are JSON objects. */
+  /** Removes secrets from lines of a log, of which some may be JSON objects. */
   lines(lines: readonly string[]): string[] {
     return this.lineSearch()(lines);
   }
@@ -95,7 +95,7 @@ export class Redactor {
       });
   }
 
-  /** Removes the secrets that were found in any text so far. Call it after all texts were searched. */
+  /** Removes the secrets that were found in any other text. Call it after all texts went through the methods above. */
   finish(text: string): string {
     return this.#known.replaceIn(text, () => this.#mark("known secret"));
   }
@@ -121,7 +121,7 @@ export class Redactor {
     return expandMarks(shown, (kind) => this.#mark(kind));
   }
 
-  /** A line may be a value of JSON; the API server puts a timestamp before each line of a log if asked. */
+  /** A line may be a value of JSON. In a log, a timestamp of the API server may come before it. */
   #line(line: string): string {
     const start = line.search(/[{[]/u);
     if (start === 0 || /^\S+ [{[]/u.test(line)) {

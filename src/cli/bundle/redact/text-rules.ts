@@ -44,7 +44,7 @@ const KNOWN_TOKENS = [
   "gl(?:pat|ptt|rt|dt|cbt)-[\\w-]{16,}",
   "xox[abeoprs]-[\\w-]{10,}",
   "hv[brs]\\.[\\w-]{16,}",
-  // Of Vault before 1.10.
+  // A token of Vault before 1.10.
   "s\\.(?=[A-Za-z]{0,23}\\d)(?=[a-z\\d]{0,23}[A-Z])[A-Za-z\\d]{24}",
   "hf_[A-Za-z\\d]{30,}",
   "[rs]k_(?:live|test)_\\w{16,}",
@@ -133,7 +133,7 @@ const TEXT_RULES: readonly TextRule[] = [
   },
   {
     kind: "named secret",
-    // An element of XML: its text. The second form has the name in an attribute or in the key of a property list.
+    // The text of an XML element. The next two rules have the name in an attribute, or in the key of a property list.
     pattern: new RegExp(
       `(<(?:[\\w.-]{1,40}:)?[\\w.-]{0,40}(?:${NAMES})[\\w.-]{0,20}(?:\\s[^<>\\n]{0,500})?(?<!/)>)[^<\\n${MARK_RANGE}]{0,400}(?:<!\\[CDATA\\[[^\\n]{0,4000}?\\]\\]>|[^<\\s${MARK_RANGE}][^<\\n${MARK_RANGE}]{0,4000})`,
       "giu",

@@ -43,7 +43,7 @@ const CLOCK: Check<ApiFacts> = {
   },
 };
 
-/** @param report what the agent itself has reported about another installation. */
+/** @param report returns what the agent itself has reported about another installation. */
 export function oneInstallation<F extends ApiFacts>(report: (facts: F) => readonly Finding[]): Check<F> {
   return {
     id: "one-installation",

@@ -73,7 +73,7 @@ function judgeMachineHealthChecks({ overview }: Facts): readonly Finding[] {
       const hold = machineCheckHold(raw, overview.withoutCluster);
       if (hold === undefined) return [];
       const message = `MachineHealthCheck ${name}: ${hold.message}`;
-      // It covers no node of any cluster.
+      // Without its Cluster, the health check covers no node.
       if (hold.reason === "ClusterNotFound") return [warning(message)];
       return [failed(message, `ironfence explain mhc ${name} shows each Machine`)];
     }),

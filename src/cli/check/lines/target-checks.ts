@@ -15,8 +15,8 @@ import { CERTIFICATE_DAYS_MIN, horizonOf } from "../../../remediator/telemetry/p
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 
 /**
- * Whether each node has a host that can be powered off, and whether anything holds power-offs. A hold is a warning: an
- * administrator has put it there, and a check after an upgrade must not fail because of it.
+ * Whether each node has a host that can be powered off, and whether anything holds power-offs. A hold is only a
+ * warning, because an administrator wants it: a check after an upgrade must not fail because of it.
  */
 export const TARGET_CHECKS: readonly Check<Facts>[] = [
   { id: "pause", category: "Holds", title: "no pause holds power-offs", run: judgePause },
@@ -138,12 +138,12 @@ function judgeProbeAges({ overview }: Facts): readonly Finding[] {
   ];
 }
 
-/** Whether the leader fences by BareMetalHosts. */
+/** Whether the leader uses BareMetalHosts. */
 function servesHosts({ overview: { agent } }: Facts): boolean {
   return "families" in agent && agent.families.includes("bare-metal-host");
 }
 
-/** The BareMetalHost of each node that the leader would power by it. */
+/** The BareMetalHosts by which the leader would power nodes, each with its node. */
 function hostsOf({ overview }: Facts) {
   const findHost = hostFinder(overview);
   return itemsOf(overview.nodes).flatMap((node) => {
@@ -195,7 +195,7 @@ function judgeCertificates(targets: readonly FencingTarget[], nowMs: number): re
     (target) => horizonOf((parseTimeMs(notAfterOf(target)) ?? Infinity) - nowMs) !== "later",
   );
   return orOk(
-    // The Systems of one BMC share its certificate, and so the time.
+    // The Systems of one BMC share its certificate, and so its expiry.
     [...Map.groupBy(ending, notAfterOf)].map(([notAfter, same]) => {
       const verb = (parseTimeMs(notAfter) ?? 0) < nowMs ? "has been invalid since" : "is valid only until";
       const names = shorten(same.map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`));

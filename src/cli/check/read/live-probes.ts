@@ -76,7 +76,7 @@ interface ProbeDeps {
   isKnown: boolean;
 }
 
-/** The target with the conditions that the agent would write after this probe. */
+/** Returns the target with the conditions that the agent would write after this probe. */
 async function probeOne(
   { runtime, openDevice, directory, refused, isKnown }: ProbeDeps,
   target: FencingTarget,

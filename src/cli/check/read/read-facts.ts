@@ -143,7 +143,7 @@ export async function factOf<T>(read: () => Promise<T>): Promise<Fact<T>> {
   }
 }
 
-/** Empty if the kind is not served. */
+/** Lists a kind; empty if the kind is not served. */
 export async function listAll<T extends KubeObject>(
   client: KubeClient,
   type: ResourceType,
@@ -188,7 +188,7 @@ function agentOf({ spec }: Policy): string | undefined {
   return /^request\.userInfo\.username == '([^']+)'$/.exec(condition?.expression ?? "")?.[1];
 }
 
-/** The leader's families; the default one if none is known. */
+/** The leader's families; the default family if they are not known. */
 function familiesOf({ agent }: Overview): ReturnType<typeof parseFamilies> {
   const known = "families" in agent && agent.families.length > 0 ? agent.families : ["node-health-check"];
   // A newer agent may serve families that this command does not know.

@@ -2,9 +2,9 @@ import { toTime } from "../../../runtime/time.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 
-/** What surrounds the part of a page that changes. */
+/** The part of a page around its content, which does not change. */
 export interface Frame {
-  /** Path and query of the page. The script asks for changes of this page. */
+  /** Path and query of the page, by which the script requests its updates. */
   path: string;
   title: string;
   cluster: string;
@@ -13,7 +13,7 @@ export interface Frame {
   version: string;
 }
 
-/** A whole page. */
+/** Renders a whole page. */
 export function renderDocument({ path, title, cluster, nowMs, version }: Frame, content: Html): string {
   const link = (to: string, text: string): Html =>
     html`<a href="${to}" ${to === path.split("?", 1)[0] ? html` aria-current="page"` : undefined}>${text}</a>`;

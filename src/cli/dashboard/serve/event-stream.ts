@@ -11,7 +11,7 @@ const PERIOD_MS = 2_000;
 const KEEP_ALIVE_MS = 4_000;
 /** After this time the browser has to connect again, so that its permissions are checked again. */
 const STREAM_MAX_MS = 60_000;
-/** The most memory that a viewer may take that does not read. After that it is disconnected. */
+/** How many bytes may wait for a viewer that does not read. A viewer with more is disconnected. */
 const BUFFER_BYTES_MAX = 512 * 2 ** 10;
 
 /**

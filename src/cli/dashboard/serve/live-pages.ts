@@ -33,16 +33,19 @@ export interface Content {
   cluster: string;
   nowMs: number;
   html: Html;
-  /** Differs if the page shows something else. */
+  /** Changes when the content of the page changes. */
   version: string;
 }
 
 const READ_TIMEOUT_MS = 60_000;
 const VERSION_CHARS = 22;
-/** How long something has lasted (`forTag`). The script of the page updates it, so a page is not sent again for it. */
+/**
+ * How long something has lasted (`forTag`). The script of the page updates this, so a page is not sent again because of
+ * it.
+ */
 const LASTED = /(<time class="for" datetime="[^"]*">)[^<]*/g;
 
-/** How many pages are kept for further viewers. There is no end of pages, because a filter may be any text. */
+/** How many pages are kept for further viewers. The bound is needed because a filter may be any text. */
 const CONTENTS_MAX = 64;
 
 /**
@@ -86,7 +89,7 @@ export class LivePages {
     return renderRows(nodeList(nodes, nodeQuery(query)).rows).text;
   }
 
-  /** The whole page. */
+  /** Renders the whole page, for a browser that opens it. */
   async document(target: string): Promise<string | undefined> {
     const content = await this.content(target);
     if (content === undefined) return undefined;

@@ -36,7 +36,7 @@ export interface DashboardDeps {
   clock: Clock;
   source: PageSource;
   guard: RequestGuard;
-  /** Without it, the server speaks plain HTTP. */
+  /** Undefined for plain HTTP. */
   certificate: CertificateFiles | undefined;
 }
 

@@ -13,7 +13,7 @@ const LOGIN_PATH = "/login";
 /** Because of the prefix `__Host-`, browsers accept the cookie only over TLS and send it only to this host. */
 const COOKIE = "__Host-ironfence-token";
 const BODY_BYTES_MAX = 16_384;
-/** The length of a shift. The token may expire sooner. */
+/** 12 h, the length of a shift. The token may expire sooner. */
 const COOKIE_SECONDS = 12 * 3_600;
 
 /**

@@ -30,7 +30,7 @@ export interface NodeList extends NodeQuery {
 interface NodeSlice {
   from: number;
   count: number;
-  /** Differs if the rows show something else. */
+  /** Changes when the content of the rows changes. */
   version: string;
 }
 

@@ -36,7 +36,7 @@ export interface NodePage {
   ended: Ended[];
 }
 
-/** One remediation as a picture: spans of phases and the steps between them. */
+/** The data of the picture of one remediation: its steps, with their times. */
 export interface Timeline {
   remediation: string;
   title: string;

@@ -28,7 +28,7 @@ export interface OverviewPage {
     byHand: number;
     no: number;
     unknown: number;
-    /** Every node that is not a yes, by reason, the most frequent first. */
+    /** The nodes that are not answered with yes, by reason, the most frequent reason first. */
     groups: ReadinessGroup[];
     unread: string | undefined;
   };

@@ -129,13 +129,13 @@ export function uncoveredOf(overview: Overview): { withoutTarget: string[]; with
   };
 }
 
-/** The nodes with one answer, other than yes, and one reason. */
+/** Nodes with the same answer (other than yes) and the same reason. */
 export interface ReadinessGroup extends Omit<FenceReadiness, "node"> {
   answer: "no" | "unknown";
   nodes: string[];
 }
 
-/** Every node that is not a yes, by reason, the most frequent first. Pure. */
+/** The nodes that are not answered with yes, by reason, the most frequent reason first. Pure. */
 export function groupsOf(nodes: readonly FenceReadiness[]): ReadinessGroup[] {
   const bad = nodes.flatMap((node) => (node.answer === "yes" ? [] : [{ ...node, answer: node.answer }]));
   const keyOf = ({ answer, reason, isIntended }: FenceReadiness): string => `${answer} ${reason} ${isIntended}`;
@@ -153,5 +153,5 @@ export function byName(a: string, b: string): number {
   collator ??= new Intl.Collator("en", { numeric: true });
   return collator.compare(a, b);
 }
-/** Made when it is needed: its tables take 3 MiB, and an agent without a page sorts no names. */
+/** Created on demand: its tables take 3 MiB, and an agent without a page sorts no names. */
 let collator: Intl.Collator | undefined;

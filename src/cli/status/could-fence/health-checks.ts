@@ -64,7 +64,10 @@ export function watcherFinder(overview: Overview): (node: Node) => { watchers: W
   };
 }
 
-/** How long a remediation of an unhealthy node may be missing. A start that was refused is tried again every 15 s. */
+/**
+ * How long an unhealthy node may be without a remediation before this is a problem. A start that was refused is tried
+ * again every 15 s.
+ */
 const START_SLACK_MS = 60_000;
 
 function nodeChecksOf(overview: Overview): { selects: LabelMatcher; watch: (node: Node) => Watcher }[] {

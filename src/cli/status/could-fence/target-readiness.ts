@@ -2,7 +2,7 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 
 // Whether a fence can rely on one FencingTarget. The Headlamp plugin has a copy that a test compares with this.
 
-/** As much of a FencingTarget as the judgement needs. */
+/** The fields of a FencingTarget that `judgeTarget` needs. */
 export interface JudgedTarget {
   metadata: { name: string; generation?: number | undefined };
   spec: { maintenance?: boolean | undefined; devices?: readonly unknown[] | undefined };
@@ -26,7 +26,7 @@ interface ReadyCondition {
 /** Whether the host of a target could be powered off, and why not. */
 export interface TargetReadiness {
   answer: "yes" | "no" | "unknown";
-  /** The reason of the condition Ready, or another one for what that condition does not show. */
+  /** The reason of the condition Ready, or `Maintenance`, `NotProbed` or `ProbeOld`. */
   reason: string;
   message: string;
 }
