@@ -9,15 +9,15 @@ import { nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
 import { figure, seconds, row } from "./report.ts";
 
-/** What of all nodes fails: the health check would do nothing for more. */
+/** The share of the nodes that fails. If more failed, the health check would do nothing. */
 const SHARE = 0.5;
 const PHASE_MS_MAX = 180_000;
 const SETTLE_MS = 5_000;
 const POLL_MS = 50;
 const BATCH = 25;
 /**
- * Of one remediation that waits for the end of a maintenance: the lease of its node, the remediation and its status.
- * The nodes are proven current for all of them together, and on a busy machine some are read one by one.
+ * Requests for each remediation that waits for the end of a maintenance: the lease of its node, the remediation and its
+ * status. One list usually proves all nodes current; on a busy machine some are read one by one.
  */
 const REQUESTS_MAX = 3.5;
 
@@ -59,7 +59,7 @@ export async function measureHalfAtOnce(server: ApiServer, nodeCount: number, pi
   figure({ what: `${what}: requests a remediation`, value: each, unit: "", aim: REQUESTS_MAX, fails: true });
   const lastS = created < names.length ? Infinity : (lastMs - transitionMs - CONDITION_MS) / 1_000;
   figure({ what: `${what}: last duration over → last CR`, value: lastS, unit: "s", aim: 2.5, fails: false });
-  // Both share the cores of this machine: with less CPU time than cores, other processes have had the rest.
+  // The agent and this API server share the cores of this machine. CPU time that neither used went to other processes.
   row(
     `${what}: CPU within that, of the agent; of this API server`,
     `${seconds(last.cpuMs - over.cpuMs)} s; ${seconds((serverCpu.user + serverCpu.system) / 1_000)} s`,
@@ -73,8 +73,9 @@ export async function measureHalfAtOnce(server: ApiServer, nodeCount: number, pi
 }
 
 /**
- * Each node at the present time: an event that comes late proves no fresh view. The API server is in this process, and
- * answers between two batches: on a busy machine the agent would otherwise lose its lease meanwhile.
+ * Stamps each node with the present time, because an event that comes late does not prove that the view is fresh. The
+ * API server is in this process and answers between two batches. Without that, the agent would lose its lease on a busy
+ * machine.
  */
 async function setReady(server: ApiServer, names: readonly string[], ready: "True" | "Unknown"): Promise<void> {
   const nodes = server.collection(NODES);
@@ -84,7 +85,7 @@ async function setReady(server: ApiServer, names: readonly string[], ready: "Tru
   }
 }
 
-/** Waits for `holds`, at most `PHASE_MS_MAX`: what is missing then shows in the figures. */
+/** Waits until `holds` is true, for at most `PHASE_MS_MAX`. The figures show what is still missing then. */
 async function until(holds: () => boolean): Promise<void> {
   const endMs = systemClock.monotonicMs() + PHASE_MS_MAX;
   while (!holds() && systemClock.monotonicMs() < endMs) await delay(POLL_MS);

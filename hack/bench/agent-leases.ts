@@ -11,10 +11,10 @@ const SETTLE_MS = 15_000;
 const MEASURED_MS = 60_000;
 
 /**
- * What the watch of the nodes' leases costs in addition, which a health check with early releases needs. Each node
- * renews its lease every 10 s.
+ * Measures what the watch of node leases costs in addition. A health check with early releases needs that watch. Each
+ * node renews its lease every 10 s.
  *
- * @param restMs CPU time a minute without it, milliseconds.
+ * @param restMs CPU time per minute without that watch, in milliseconds.
  */
 export async function measureLeases(server: ApiServer, nodeCount: number, pid: number, restMs: number): Promise<void> {
   for (let index = 0; index < nodeCount; index++) createLease(server, `node-${index}`);

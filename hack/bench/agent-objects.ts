@@ -10,13 +10,13 @@ import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
 import { freeLeases } from "../lib/free-leases.ts";
 import { labelsOf, nodeStatus } from "./nodes.ts";
 
-// What the API server of the bench of the agent holds.
+// The objects in the API server while the agent is benchmarked.
 
 export const NAMESPACE = "ironfence-system";
 export const HEALTH_CHECK = "all";
 export const CONDITION_MS = 1_000;
 
-/** Nodes, a FencingTarget for each, and one health check of all. */
+/** Creates nodes, a FencingTarget for each, and one health check that selects all of them. */
 export function fill(server: ApiServer, nodeCount: number): void {
   const create = (type: ResourceType, metadata: object, body: object = {}): void => {
     server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
@@ -30,7 +30,7 @@ export function fill(server: ApiServer, nodeCount: number): void {
     const devices = [
       { address: `redfish://127.0.0.1:1/redfish/v1/Systems/${index}`, credentialsSecretRef: { name: "bmc" } },
     ];
-    // In maintenance: a bench never asks for a BMC.
+    // The target is in maintenance, so the agent sends no power order.
     create(FENCING_TARGETS, { namespace: NAMESPACE, name }, { spec: { nodeName: name, maintenance: true, devices } });
   }
   create(
@@ -40,7 +40,7 @@ export function fill(server: ApiServer, nodeCount: number): void {
   );
   create(
     NODE_HEALTH_CHECKS,
-    // The watch of leases has a figure of its own.
+    // `measureLeases` measures the watch of leases separately.
     { name: HEALTH_CHECK, annotations: { [SKIP_DURATION_IF_OFF]: "false" } },
     {
       spec: {

@@ -21,23 +21,23 @@ import { heartbeats, nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
 import { figure, median, mib, quantile, row } from "./report.ts";
 
-/** Until every target has had its first probe: only then is the agent at rest. */
+/** How long the first probe of every target may take. Before that, the agent is not at rest. */
 const SETTLE_MS_MAX = 300_000;
 /**
- * Then the events that those probes gave, of which the agent sends a bounded number a second: at rest it writes less
- * than this.
+ * The agent then sends the Kubernetes Events of those probes, a bounded number per second. It is at rest when it sends
+ * fewer than `SETTLED_WRITES_MAX` writes in this time.
  */
 const SETTLE_MS = 5_000;
 const SETTLED_WRITES_MAX = 5;
-/** Then two quiet minutes, after which the agent has collected the garbage of its start. */
+/** A little over two quiet minutes follow, so that the agent collects the garbage of its start. */
 const REST_MS = 130_000;
 const IDLE_MS = 60_000;
 const ROUNDS = 20;
 
 /**
- * The agent as a process of its own on an in-memory API server with `nodeCount` nodes and as many fencing targets:
- * memory and CPU at rest, requests at rest, and the time from the moment a condition's duration is over to the
- * remediation's creation. Prints a table; the hosts' BMCs do not exist, so nothing is ever powered.
+ * Runs the agent as a separate process on an in-memory API server with `nodeCount` nodes and as many FencingTargets.
+ * Prints a table: memory, CPU and requests at rest, and the time from the end of a condition's duration to the creation
+ * of the remediation. The BMCs of the hosts do not exist, so nothing is ever powered.
  */
 export async function benchAgent(nodeCount: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
@@ -75,7 +75,7 @@ export async function benchAgent(nodeCount: number): Promise<void> {
   }
 }
 
-/** All figures of one agent, one after the other. */
+/** Measures all figures of one agent, one after the other. */
 async function measure(
   server: ApiServer,
   nodeCount: number,
@@ -102,7 +102,7 @@ async function measure(
   await measureLeases(server, nodeCount, pid, atRest.cpuMs);
 }
 
-/** At rest: memory, CPU and requests. The aims are those for 5,000 nodes. */
+/** Measures memory, CPU and requests at rest. The aims are those for 5,000 nodes. */
 async function measureRest(
   nodeCount: number,
   pid: number,
@@ -144,7 +144,8 @@ async function settled(server: ApiServer, nodeCount: number, requests: { readonl
 }
 
 /**
- * Lets one node go silent. @returns milliseconds from the end of its condition's duration to the creation of its CR.
+ * Stops the renewals of one node. @returns milliseconds from the end of its condition's duration to the creation of its
+ * remediation.
  */
 async function expiryToRemediation(server: ApiServer, name: string): Promise<number> {
   // lastTransitionTime has whole seconds, so the duration counts from the start of the second.

@@ -8,10 +8,15 @@ import { benchHostileClusters } from "./hostile.ts";
 import { benchOrder } from "./order.ts";
 import { printFigures } from "./report.ts";
 
-/** A part that takes longer hangs: each of them takes at most ten minutes on two cores that other work shares. */
+/**
+ * A part that takes longer is taken to hang. Each part needs at most ten minutes on two cores that other work shares.
+ */
 const PART_MS_MAX = 20 * 60_000;
 
-/** Every figure that has an aim, part by part, and one table of them. A part that fails does not end the others. */
+/**
+ * Runs every part of the bench and prints one table of all figures that have an aim. A part that fails does not end the
+ * others.
+ */
 export async function benchAll(clusterCount: number): Promise<void> {
   const parts: readonly [name: string, run: () => Promise<void>][] = [
     ["agent --nodes 5000", () => benchAgent(5_000)],
@@ -28,11 +33,12 @@ export async function benchAll(clusterCount: number): Promise<void> {
     console.log(`== ${name} ${ended} after ${((systemClock.monotonicMs() - begunMs) / 1_000).toFixed(0)} s`);
     if (ended === "ended") continue;
     process.exitCode = 1;
-    // What hangs would go on during the next part, so the table shows what there is.
+    // A part that hangs would still run during the next one, so the run ends here and the table shows the figures so
+    // far.
     if (ended === "hangs") break;
   }
   printFigures();
-  // Timers of a part that hangs do not keep this process.
+  // Without this, the timers of a part that hangs would keep this process running.
   process.exit();
 }
 

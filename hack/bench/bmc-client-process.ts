@@ -2,7 +2,7 @@ import { fence, openBmc, ownCpuMs } from "./bmc-clients.ts";
 import type { AtOnceResult, AtOnceTask } from "./bmc-rack-at-once.ts";
 import { readUsage } from "./process-usage.ts";
 
-// The child of bmc-rack-at-once.ts: fences all at once, and reports what it took.
+// The child process of bmc-rack-at-once.ts. It fences all hosts at once and reports time, CPU and memory.
 
 const TIMEOUT_MS = 120_000;
 

@@ -11,9 +11,9 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import type { BmcAt, BenchRack } from "./bmc-rack.ts";
 import { PASSWORD, USERNAME } from "./bmc-rack.ts";
 
-// The clients that are compared: ours, and what others have written.
+// The clients that are compared: our own and those of other projects.
 
-/** As in an agent, one for all devices. */
+/** All devices share these, as in an agent. */
 const deps = { clock, logger: createLogger("warn") };
 const openDevice = createOpenDevice(new BmcGate(clock));
 
@@ -32,7 +32,7 @@ export function openBmc(rack: Pick<BenchRack, "sha256Fingerprint">, { address }:
   );
 }
 
-/** What one fence asks of one BMC: who is it, off, and two fresh readings of Off. */
+/** What one fence asks of one BMC: its identity, the power-off, and two fresh readings of Off. */
 export async function fence(device: PowerDriver, timeoutMs: number): Promise<PowerProof> {
   const signal = new AbortController().signal;
   try {
@@ -44,7 +44,7 @@ export async function fence(device: PowerDriver, timeoutMs: number): Promise<Pow
   }
 }
 
-/** Runs a program of others'. @returns its exit code; undefined where it is not installed. */
+/** Runs a program of another project. @returns its exit code; undefined if it is not installed. */
 export function runClient(command: string, args: readonly string[]): Promise<number | undefined> {
   const env = { ...process.env, IPMI_PASSWORD: PASSWORD, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin` };
   return new Promise((resolve, reject) => {
@@ -57,12 +57,12 @@ export function runClient(command: string, args: readonly string[]): Promise<num
   });
 }
 
-/** ipmitool at one BMC, with the suite that ours takes. */
+/** Arguments of ipmitool for one BMC, with the cipher suite that our driver chooses. */
 export function ipmitoolArgs({ port }: BmcAt, ...command: string[]): string[] {
   return ["-I", "lanplus", "-C", "17", "-H", "127.0.0.1", "-p", String(port), "-U", USERNAME, "-E", ...command];
 }
 
-/** CPU time of this process, user and system, milliseconds. */
+/** CPU time of this process, user and system, in milliseconds. */
 export function ownCpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
@@ -71,7 +71,7 @@ export function ownCpuMs(): number {
 // USER_HZ is 100 on every Linux that Node runs on (man 5 proc).
 const TICK_MS = 10;
 
-/** CPU time of the programs that this process has run to their end, milliseconds (Linux). */
+/** CPU time of the child processes that have ended, in milliseconds (Linux). */
 export async function childrenCpuMs(): Promise<number> {
   const stat = await readFile("/proc/self/stat", "utf8");
   // The command in parentheses may hold spaces; cutime and cstime are the 14th and 15th fields behind it.

@@ -8,7 +8,7 @@ import { readUsage } from "./process-usage.ts";
 import { figure, median, row, seconds } from "./report.ts";
 
 const HOSTS = 500;
-/** In addition, one of each protocol: what the libraries cost once belongs to no host. */
+/** Hosts that are fenced first and not counted, one for each protocol: they pay what the libraries cost once. */
 const WARM_UP_HOSTS = 2;
 const OFF_MS_MIN = 1_000;
 const OFF_MS_MAX = 8_000;
@@ -20,18 +20,18 @@ export interface AtOnceTask {
   sha256Fingerprint: string | undefined;
 }
 export interface AtOnceResult {
-  /** From the first order to the last proof, sessions ended. */
+  /** Time from the first order until the last proof is there and all sessions have ended. */
   totalMs: number;
-  /** CPU time of the client within that. */
+  /** CPU time that the client used in that time. */
   cpuMs: number;
-  /** Resident memory before, and at its highest, bytes. */
+  /** Resident memory before the fences, and its peak, in bytes. */
   rssBeforeBytes: number;
   rssPeakBytes: number;
   /** Wall-clock time of the proof by host, milliseconds since the epoch. */
   provenAtMs: Record<string, number>;
 }
 
-/** Fences a whole rack at once, half of it over Redfish with TLS and half over IPMI, from a process of its own. */
+/** Fences a whole rack at once from a separate process, half of it over Redfish with TLS and half over IPMI. */
 export async function benchRackAtOnce(): Promise<void> {
   const hosts = Array.from({ length: HOSTS + WARM_UP_HOSTS }, (_, index): RackHost => ({
     name: `host-${index}`,
@@ -57,8 +57,8 @@ export async function benchRackAtOnce(): Promise<void> {
   const grownKib = (result.rssPeakBytes - result.rssBeforeBytes) / 1_024;
   const what = `${HOSTS} hosts at once, half Redfish with TLS, half IPMI`;
   row(`${what}: total`, `${result.totalMs.toFixed(0)} ms`);
-  // The slowest host takes the same time on every machine, so this depends on the machine as a time does:
-  // docs/evidence/benchmarks.md has what the rest of it is spent on.
+  // The slowest host takes the same time on every machine, so this ratio depends on the machine as much as a time does.
+  // docs/evidence/benchmarks.md says what the rest of the time is spent on.
   const share = result.totalMs / OFF_MS_MAX;
   figure({ what: `${what}: total, of the slowest host`, value: share, unit: "×", aim: 1.3, fails: false });
   row(

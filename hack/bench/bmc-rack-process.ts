@@ -8,16 +8,17 @@ import { startRedfishMock } from "../redfish-mock/server.ts";
 import type { BmcAt, BmcReport, RackAnswer, RackHost, RackRequest } from "./bmc-rack.ts";
 import { PASSWORD, USERNAME } from "./bmc-rack.ts";
 
-// The child of bmc-rack.ts: it is sent what to simulate over IPC, and asked what was seen.
+// The child process of bmc-rack.ts. It receives over IPC which hosts to simulate, and reports what their BMCs have
+// received.
 
-/** One BMC: where it is, and what it has seen in all. */
+/** One BMC: its address, and what it has received since its start. */
 interface Front {
   at: BmcAt;
   seen(): Omit<BmcReport, "name" | "offAtMs">;
 }
 
 const offAtMs = new Map<string, number>();
-/** What had been seen at the last reset. */
+/** The reports at the last reset, which later reports leave out. */
 const before = new Map<string, Omit<BmcReport, "name" | "offAtMs">>();
 let rack: Rack | undefined;
 let fronts: Front[] = [];

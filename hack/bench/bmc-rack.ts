@@ -2,37 +2,37 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-// A rack of simulated hosts in a process of its own, so that CPU and memory of a measured client are the client's
-// alone.
+// Runs a rack of simulated hosts in a separate process, so that a measurement of a client contains only the client's
+// CPU and memory.
 
 export const USERNAME = "admin";
 export const PASSWORD = "bench-password";
 
-/** One host and how its BMC speaks. */
+/** One host and the protocol of its BMC. */
 export interface RackHost {
   name: string;
   protocol: "ipmi" | "redfish" | "redfish+tls";
-  /** From the order to the moment of truth, milliseconds. */
+  /** Time from the order until the host is really off, in milliseconds. */
   powerOffDelayMs: number;
 }
 
-/** Where a host's BMC is. */
+/** The address of the BMC of a host. */
 export interface BmcAt {
   name: string;
-  /** Of 127.0.0.1. */
+  /** A port of 127.0.0.1. */
   port: number;
-  /** As `DeviceConfig` takes it. */
+  /** In the form that `DeviceConfig` accepts. */
   address: string;
 }
 
-/** What a BMC and its host have seen since the start or the last `reset`. */
+/** What happened at a BMC and its host since the start or the last `reset`. */
 export interface BmcReport {
   name: string;
   /** Wall-clock time at which the host was truly off, milliseconds since the epoch; absent while it is not. */
   offAtMs?: number;
   /** Redfish requests, or IPMI commands with those of the login. */
   requests: number;
-  /** Times at which power was asked for, milliseconds since the epoch. */
+  /** Times at which a client read the power state, in milliseconds since the epoch. */
   powerReadsAtMs: number[];
   logins: number;
   /** Sessions open now. */
@@ -41,12 +41,12 @@ export interface BmcReport {
 
 export interface BenchRack {
   readonly bmcs: readonly BmcAt[];
-  /** SHA-256 of the certificate that the TLS ones share, where there are any. */
+  /** SHA-256 of the certificate that all BMCs with TLS share; undefined if there is no such BMC. */
   readonly sha256Fingerprint: string | undefined;
-  /** Of the process that simulates them. */
+  /** Process id of the simulation. */
   readonly pid: number;
   report(): Promise<BmcReport[]>;
-  /** Forgets what was seen, and puts every host on. */
+  /** Clears the reports, and powers every host on. */
   reset(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

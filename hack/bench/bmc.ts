@@ -18,8 +18,8 @@ const FENCE_TIMEOUT_MS = 60_000;
 const forever = new AbortController().signal;
 
 /**
- * Our drivers next to those of other projects, on simulated BMCs in a process of their own. Rounds of both take turns,
- * so that what else the machine does meets both. A program that is not installed is named, and the exit code is 1.
+ * Compares our drivers with those of other projects, on simulated BMCs in a separate process. Rounds of both alternate,
+ * so that other load on the machine affects both. If a program is not installed, it is named and the exit code is 1.
  */
 export async function benchBmc(): Promise<void> {
   await benchIpmiStatus();
@@ -40,7 +40,7 @@ async function benchIpmiStatus(): Promise<void> {
     await device.close();
   };
   const device = openBmc(rack, bmc);
-  // What V8 has not compiled yet is not what an agent that runs for months costs.
+  // These runs are not measured: V8 compiles the code first, and an agent that runs for months has compiled code.
   for (let run = 0; run < SESSIONS_A_ROUND; run++) await wholeSession();
   for (let run = 0; run < READS_A_ROUND; run++) await device.readPower(forever);
   let hasTool = true;
@@ -72,7 +72,7 @@ async function benchIpmiAtOnce(): Promise<void> {
   await using rack = await startBenchRack(hosts);
   const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
   try {
-    // ipmitool sends all lines of a file in one session: the fairest way to have it do what ours does.
+    // ipmitool sends all lines of a file in one session, as our driver does. This is the fairest comparison.
     const file = join(folder, "off-and-two-reads");
     await writeFile(file, "chassis power off\nchassis power status\nchassis power status\n");
     const ours = new Sample();
@@ -113,7 +113,8 @@ async function benchIpmiAtOnce(): Promise<void> {
 }
 
 async function benchRedfishFence(): Promise<void> {
-  // Each takes a little longer than the one before, so that hosts end at any moment between two polls of a client.
+  // Each host takes a little longer than the one before, so that hosts turn off at all moments between two polls of a
+  // client.
   const offMs = (index: number): number => 1_000 + index * (1_000 / FENCES);
   const hosts = Array.from({ length: FENCES }, (_, index) => ({
     name: `host-${index + 1}`,
@@ -136,7 +137,7 @@ async function benchRedfishFence(): Promise<void> {
     "Redfish: host truly off → proven Off, session ended",
     `median ${ms(median(lags))}, max ${ms(Math.max(...lags))}`,
   );
-  // The first one reports which host it is, before the order.
+  // The first read is part of the identity check before the order.
   const busiest = Math.max(...reports.map(({ powerReadsAtMs }) => busiestSecond(powerReadsAtMs.slice(1))));
   count("Redfish: most power reads within a second", busiest, 4);
   await benchRequests();
@@ -157,7 +158,10 @@ async function benchRedfishFence(): Promise<void> {
   ratio("Redfish: a fence above the BMC's own time, of that of fence_redfish", share, 0.2);
 }
 
-/** What a fence asks for where the host is off at once: identity, off, two readings, and the session around them. */
+/**
+ * Counts the requests of a fence whose host is off at once: identity, power-off, two readings, and the session around
+ * them.
+ */
 async function benchRequests(): Promise<void> {
   await using rack = await startBenchRack([{ name: "host-1", protocol: "redfish+tls", powerOffDelayMs: 0 }]);
   await fence(openBmc(rack, onlyOf(rack.bmcs)), FENCE_TIMEOUT_MS);
@@ -178,7 +182,7 @@ class Sample {
   readonly #wallMs: number[] = [];
   readonly #cpuMs: number[] = [];
 
-  /** Does `work` `count` times. @param readCpuMs whose CPU time counts. */
+  /** Does `work` `count` times. @param readCpuMs reads the CPU time that counts. */
   async take(count: number, readCpuMs: () => number | Promise<number>, work: () => Promise<unknown>): Promise<void> {
     const cpuStartMs = await readCpuMs();
     for (let run = 0; run < count; run++) {
@@ -205,7 +209,7 @@ class Sample {
   }
 }
 
-/** The most that lie within any second. */
+/** The highest number of reads within one second. */
 function busiestSecond(atMs: readonly number[]): number {
   return Math.max(...atMs.map((startMs) => atMs.filter((it) => it >= startMs && it < startMs + 1_000).length));
 }

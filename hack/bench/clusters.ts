@@ -29,16 +29,16 @@ const NODES_EACH = 50;
 const FLAGS = ["--components", "detector", "--families", "machine-health-check", "--namespace", NAMESPACE];
 const REST_MS = 60_000;
 const ROUNDS = 10;
-/** The share of the clusters whose API servers end. */
+/** The share of the clusters whose API servers are stopped. */
 const DISCONNECTED_SHARE = 0.1;
 
 /** 130 MiB for 5,000 nodes and 1 MiB a cluster. */
 const RSS_MIB_MAX = (clusters: number): number => 130 + clusters;
 
 /**
- * The detector as a process of its own with a MachineHealthCheck for each of `clusterCount` workload clusters of 50
- * nodes, each of them an API server of its own behind TLS: memory and CPU at rest, and what it costs the others that a
- * tenth is disconnected.
+ * Runs the detector as a separate process with a MachineHealthCheck for each of `clusterCount` workload clusters. Each
+ * cluster has 50 nodes and its own API server behind TLS. Measures memory and CPU at rest, and how much the other
+ * clusters suffer if a tenth of them is disconnected.
  */
 export async function benchClusters(clusterCount: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
@@ -98,7 +98,7 @@ export async function benchClusters(clusterCount: number): Promise<void> {
   }
 }
 
-/** Starts one workload cluster, and makes what the management cluster has of it. */
+/** Starts one workload cluster, and creates its objects in the management cluster. */
 async function startWorkload(management: ApiServer, index: number): Promise<KubeMock> {
   const token = systemRandom.uuid();
   const workload = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token });
@@ -114,7 +114,7 @@ async function startWorkload(management: ApiServer, index: number): Promise<Kube
 }
 
 /**
- * One node of one cluster after another goes silent. @returns milliseconds from when its timeout is over to the
+ * Stops one node after the other, each in another cluster. @returns milliseconds from the end of its timeout to the
  * condition on its Machine.
  */
 async function failOneByOne(management: ApiServer, workloads: readonly KubeMock[]): Promise<number[]> {

@@ -1,6 +1,6 @@
 import { row } from "./report.ts";
 
-/** Prints what the detector should reach, and what the operator that it replaces was measured to take. */
+/** Prints the aims of the detector, and the measured figures of the operator that it replaces. */
 export function printAims(): void {
   console.log("\nAims:");
   row(

@@ -3,7 +3,7 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 
-// One health check with two templates of two kinds, as both API servers get it.
+// One health check with two templates of two kinds. The in-memory and the real API server get the same objects.
 
 export const NAMESPACE = "ironfence-system";
 export const LEASE_NAMESPACE = "medik8s-leases";
@@ -11,7 +11,7 @@ export const HEALTH_CHECK = "bench";
 /** Long enough to write half of the nodes before the duration of the first is over. */
 export const CONDITION_MS = 15_000;
 
-/** A vendor's kind, which no controller serves. */
+/** A kind of a vendor. No controller serves it. */
 const POWER_CUTS: ResourceType = {
   group: "bench.example",
   version: "v1",
@@ -22,7 +22,7 @@ const POWER_CUTS: ResourceType = {
 const POWER_CUT_TEMPLATES: ResourceType = { ...POWER_CUTS, kind: "PowerCutTemplate", plural: "powercuttemplates" };
 const TEMPLATE_TYPES = [BARE_METAL_REMEDIATION_TEMPLATES, POWER_CUT_TEMPLATES];
 
-/** The vendor's CRDs, which keep whatever is put into an object. */
+/** The CRDs of the vendor. They keep unknown fields. */
 export const VENDOR_CRDS = [POWER_CUTS, POWER_CUT_TEMPLATES].map(({ group, version, kind, plural }) => {
   const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
   return {
@@ -38,7 +38,7 @@ export const VENDOR_CRDS = [POWER_CUTS, POWER_CUT_TEMPLATES].map(({ group, versi
   };
 });
 
-/** Templates and health check, in the order in which they are to be created. */
+/** Templates and health check, in the order in which they must be created. */
 export const DETECTOR_OBJECTS = [
   ...TEMPLATE_TYPES.map((type) => ({
     type,

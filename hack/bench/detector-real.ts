@@ -18,7 +18,7 @@ import { mib, row, seconds, spread } from "./report.ts";
 
 const NODES = 1_000;
 const SHARES = [0.01, 0.05];
-/** What Kubernetes ships. */
+/** The default of Kubernetes. */
 const GRACE_MS = 50_000;
 const START_MS_MAX = 120_000;
 const PHASE_MS_MAX = 240_000;
@@ -28,9 +28,9 @@ const POLL_MS = 500;
 const REGISTRATIONS_AT_ONCE = 16;
 
 /**
- * The detector on the real control plane with 1,000 kwok nodes. They fall silent for the node lifecycle controller to
- * find out, so the time of each is counted from the end of its own duration: its transition time, in whole seconds, and
- * the duration.
+ * Runs the detector on the real control plane with 1,000 kwok nodes. When their leases are no longer renewed, the node
+ * lifecycle controller sets them to Unknown at different times. The time of each node therefore counts from the end of
+ * its own duration: its transition time, in whole seconds, plus the duration.
  */
 export async function benchDetectorOnControlPlane(): Promise<void> {
   const progress = (message: string): void => void process.stderr.write(`bench: ${message}\n`);
@@ -110,7 +110,7 @@ async function registerAll(api: KubeApi): Promise<void> {
   await Promise.all(Array.from({ length: REGISTRATIONS_AT_ONCE }, work));
 }
 
-/** Makes a kwok node's kubelet fall silent: kwok leaves a node alone whose Lease another holds. */
+/** Stops the renewals of a kwok node: kwok does not renew a Lease that has another holder. */
 async function silence(api: KubeApi, name: string): Promise<void> {
   const spec = { holderIdentity: "nobody", leaseDurationSeconds: 1_000_000 };
   await api.mergePatch(`/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`, { spec });
@@ -118,9 +118,9 @@ async function silence(api: KubeApi, name: string): Promise<void> {
 
 interface Seen {
   ready: Set<string>;
-  /** Transition time to Unknown, by node. */
+  /** The time at which each node became Unknown. */
   unknownSinceMs: Map<string, number>;
-  /** When the remediation was read from the wire, by node. */
+  /** The time at which the watch received the remediation of each node. */
   createdMs: Map<string, number>;
   observedNodes: number;
 }
@@ -153,7 +153,7 @@ function watchCluster(api: KubeApi, signal: AbortSignal): Seen {
       signal,
     ),
   ];
-  // A watch that may not be read ends here; the wait for what it would have shown reports it.
+  // If a watch fails, only its error is printed here. The wait for the missing objects then fails the bench.
   for (const watch of watched) watch.catch((error: unknown) => process.stderr.write(`bench: ${String(error)}\n`));
   return seen;
 }

@@ -3,21 +3,18 @@ import type { ApiServer, RequestRecord } from "../kube-mock/api-server.ts";
 /** A collection's path ends with its plural: `/api/v1/nodes`, `/apis/GROUP/VERSION[/namespaces/NAMESPACE]/PLURAL`. */
 const PATH = /^\/api(?:s\/[^/]+)?\/[^/]+(?:\/namespaces\/[^/]+(?=\/))?\/([^/?]+)(\/[^/?]+)?(\/[^/?]+)?(?:\?|$)/;
 
-/**
- * Counts the requests that an API server has answered, as `verb resource`; the leases under which the agent leads are
- * left out.
- */
+/** Counts the requests that an API server has answered, as `verb resource`. Requests for agent leases are left out. */
 export class RequestTally {
   readonly #counts = new Map<string, number>();
 
-  /** @param client counts only the requests of this one; those of all by default. */
+  /** @param client counts only the requests of this client; by default those of all clients. */
   constructor(server: ApiServer, client?: string) {
     server.onRequest((record) => {
       if (client === undefined || record.client === client) this.#take(record);
     });
   }
 
-  /** How many of each, without watches and events. */
+  /** The number of requests of each kind, without watches and Events. */
   get counts(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.#counts].filter(([what]) => !/ events|^watch /.test(what)));
   }
@@ -31,12 +28,12 @@ export class RequestTally {
     return this.#sum((what) => what.startsWith(`${verb} `));
   }
 
-  /** Requests for one of `count` objects, without watches and events. */
+  /** Requests per object if there are `count` objects, without watches and Events. */
   each(count: number): number {
     return this.#sum((what) => !/ events|^watch /.test(what)) / count;
   }
 
-  /** Requests a node, in addition to status, events and watches. */
+  /** Requests per node, without status, Events and watches. */
   perNode(nodes: number): string {
     return (this.#sum((what) => !/ (events|nodehealthchecks)|^watch /.test(what)) / nodes).toFixed(2);
   }

@@ -42,9 +42,9 @@ const PHASE_MS_MAX = 180_000;
 const POLL_MS = 20;
 
 /**
- * The detector alone, as a process of its own, on an in-memory API server in this process: at rest, one node failing at
- * a time, and 1, 5 and 50 % of all nodes failing in one second, each with the time from the end of the condition's
- * duration to the creation of the remediation, requests by verb, CPU and memory.
+ * Runs the detector alone, as a separate process, on an in-memory API server in this process. Measures it at rest, with
+ * one node failing at a time, and with 1, 5 and 50 % of all nodes failing in one second. For each it prints the time
+ * from the end of the condition's duration to the creation of the remediation, requests by verb, CPU and memory.
  */
 export async function benchDetector(nodeCounts: readonly number[]): Promise<void> {
   for (const nodeCount of nodeCounts) await withDetector(nodeCount, measure);
@@ -55,7 +55,7 @@ export async function benchDetector(nodeCounts: readonly number[]): Promise<void
 interface Bench {
   nodeCount: number;
   server: ApiServer;
-  /** Of the detector's process. */
+  /** Process id of the detector. */
   pid: number;
   requests: RequestTally;
 }
@@ -117,7 +117,7 @@ async function measureRest({ nodeCount, pid, requests }: Bench): Promise<void> {
   row(`${nodeCount} nodes, at rest: requests in 60 s`, requests.toString());
 }
 
-/** One node a second, so that none waits for another. */
+/** Fails one node per second, so that none waits for another. */
 async function measureSingles(bench: Bench): Promise<void> {
   const names = nodeNames(SINGLE_ROUNDS);
   const dueMs = new Map<string, number>();
@@ -174,7 +174,7 @@ class Creations {
   }
 }
 
-/** Lets nodes go silent from the beginning of this second on. @returns when their condition's duration is over. */
+/** Lets nodes become Unknown at the beginning of this second. @returns when the duration of their condition is over. */
 function fail(server: ApiServer, names: readonly string[]): number {
   const transitionMs = Math.floor(systemClock.nowMs() / 1_000) * 1_000;
   for (const name of names) {

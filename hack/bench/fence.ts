@@ -1,11 +1,11 @@
 import { BMC_DELAY_MS, measureWalk } from "../e2e/figures.ts";
 import { figure, median } from "./report.ts";
 
-/** What a fence may add to the BMC's own time, from the end of a duration until the pod is gone. */
+/** How much longer than the BMC a fence may take, from the end of a duration until the pod is gone. */
 const ADDED_S_MAX = 0.5;
 
 /**
- * Whole fences on the real control plane.
+ * Measures whole fences on the real control plane.
  *
  * @param graceMs silence after which a node counts as dead.
  */

@@ -9,7 +9,7 @@ import type { ApiServer } from "../kube-mock/api-server.ts";
 import type { Rack } from "../rack/rack.ts";
 import { NAMESPACE } from "./workload-clusters.ts";
 
-// Whole fences, seen from outside: the API server's objects and the truth of the rack.
+// Follows whole fences from outside: by the objects of the API server and the real power of the hosts.
 
 /** Moments of a fence in their order. */
 const MOMENTS = ["unknown", "requested", "orderedOff", "tainted", "orderedOn", "restored"] as const;
@@ -20,7 +20,7 @@ export type Fence = Readonly<Record<Moment, number>>;
 const FENCE_MS_MAX = 120_000;
 const POLL_MS = 50;
 
-/** Hangs a host, and follows its fence to the end. @throws Error where it has not ended within two minutes. */
+/** Hangs a host, and follows its fence to the end. @throws Error if the fence has not ended within two minutes. */
 export async function followFence(
   { management, workload, rack }: { management: ApiServer; workload: ApiServer; rack: Rack },
   name: string,

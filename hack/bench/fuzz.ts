@@ -9,7 +9,7 @@ import { row } from "./report.ts";
 export interface FuzzOptions {
   /** Inputs in all, shared out evenly. */
   inputCount: number;
-  /** The time for each parser, in place of a number of inputs. */
+  /** The time for each parser, instead of a number of inputs. */
   minutesEach: number | undefined;
   /** The names of the parsers; all of them by default. */
   parsers: readonly string[] | undefined;
@@ -20,10 +20,10 @@ const MINUTE_MS = 60_000;
 const ROUND_INPUTS = 200_000;
 
 /**
- * Feeds random inputs to parsers of what comes from outside. The first one that fails ends it, with the seed and the
+ * Feeds random inputs to the parsers of external data. The first failure ends the run and prints the seed and the
  * smallest input that fails as well.
  *
- * @throws Error for the name of a parser that does not exist.
+ * @throws Error if no parser has one of the names.
  */
 export function benchFuzz({ inputCount, minutesEach, parsers }: FuzzOptions): void {
   const seed = Number(process.env["SEED"] ?? Math.trunc(systemRandom.next() * 2 ** 31));

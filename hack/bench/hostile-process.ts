@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
 
-// API servers of workload clusters that try to bring the agent down, each in its own way. It prints their kubeconfigs,
-// a JSON array on one line.
+// Runs API servers of workload clusters that try to bring the agent down, each in its own way. Prints their kubeconfigs
+// as a JSON array on one line.
 
 const HOST = "127.0.0.1";
 const PAGE = 25;
@@ -19,14 +19,14 @@ const list = (items: readonly string[], more: boolean): string =>
   `{"metadata":{"resourceVersion":"1"${more ? ',"continue":"x"' : ""}},"items":[${items.join(",")}]}`;
 const many = (count: number, rest?: string): string[] => Array.from({ length: count }, () => node(rest));
 
-/** A node that is as long as an answer may be, all of it fields that no node has. */
+/** A node with so many unknown fields that the answer has the maximum length. */
 const MANY_FIELDS = list(
   [node(`,${Array.from({ length: 400_000 }, (_, key) => `"${key.toString(36)}":0`).join(",")}`)],
   true,
 );
 const HUGE_PAGE = list(many(60_000), true);
 
-/** A page without nodes that continues, as long as an answer may be: blanks. */
+/** A page without nodes that names a next page. Blanks make it as long as an answer may be. */
 const EMPTY_PAGE = list([], true) + " ".repeat(4_000_000);
 
 interface Hostile {
@@ -37,15 +37,15 @@ interface Hostile {
 }
 
 const HOSTILE: readonly Hostile[] = [
-  // Pages without end, each as it was asked for.
+  // Infinitely many pages, each of the requested size.
   { nodes: () => list(many(PAGE), true) },
   // Pages of 60,000 objects.
   { nodes: () => HUGE_PAGE },
-  // Objects that cannot be read, without end.
+  // Infinitely many objects that cannot be parsed.
   { nodes: () => list(many(PAGE, ',"status":{"conditions":1}'), true) },
-  // A watch with ever new names, as fast as they are taken.
+  // A watch that adds new names as fast as the client reads them.
   { nodes: () => list([], false), event: () => `{"type":"ADDED","object":${node()}}\n` },
-  // A watch that changes one node, as fast as that is taken.
+  // A watch that changes one node as fast as the client reads it.
   {
     nodes: () => list([], false),
     event: () =>
@@ -98,7 +98,10 @@ async function serve({ nodes, event, bytewise = false }: Hostile): Promise<strin
   });
 }
 
-/** Writes the answer as it is on the wire: the response would take a call and several objects for each chunk. */
+/**
+ * Writes the chunks to the socket directly, because ServerResponse would need a call and several objects for each of
+ * them.
+ */
 function sendBytewise({ socket }: ServerResponse, body: string): void {
   if (socket === null) return;
   socket.write("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");

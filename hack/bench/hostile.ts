@@ -46,12 +46,12 @@ import { addCluster, allCounted, clusterName, MACHINES, NAMESPACE, nodeName, sta
 
 const DEPS = { clock: systemClock, random: systemRandom };
 const HOSTILE_PROCESS = fileURLToPath(new URL("hostile-process.ts", import.meta.url));
-/** Clusters with the first ways in which an API server is hostile; those of the others are added at the end. */
+/** Clusters with the first five kinds of hostile API servers. The other kinds are added at the end. */
 const HOSTILE_CLUSTERS = 5;
 /** Clusters whose nodes are hosts of a rack; the others have only Node objects. */
 const FENCED_CLUSTERS = 10;
 const HOSTS_EACH = 4;
-/** In each of the others. */
+/** Nodes in each of the other clusters. */
 const NODES_EACH = 50;
 /** What 100 clusters may take. */
 const RSS_PEAK_MIB_MAX = 230;
@@ -72,9 +72,9 @@ const TEMPLATE = {
 };
 
 /**
- * The agent as a process of its own with workload clusters behind TLS. Hosts in ten of them fail, and are fenced from
- * the health check to the restored node; then the same with five more clusters, whose API servers try to bring the
- * agent down. At the end come two more, which have no aim.
+ * Runs the agent as a separate process with workload clusters behind TLS. Hosts in ten of them fail and are fenced,
+ * from the health check to the restored node. Then it repeats this with five more clusters, whose API servers try to
+ * bring the agent down. At the end it adds two more, for which there is no aim.
  *
  * @param clusterCount how many clusters there are, the first five hostile ones included.
  */
@@ -153,7 +153,7 @@ interface Measured {
   rssPeakBytes: number;
 }
 
-/** Fences the hosts from the `first` of each cluster on, `ROUNDS` in each, and prints how long that takes. */
+/** Fences `ROUNDS` hosts in each cluster, beginning with number `first`, and prints how long that takes. */
 async function measureFences(world: HealthyWorld, pid: number, what: string, first: number): Promise<Measured> {
   const { management, workloads, hosts } = world;
   const before = await readUsage(pid);
@@ -252,7 +252,7 @@ function clientOf(server: ApiServer): KubeClient {
   return createKubeClient({ ...DEPS, transport: createTransport(server, { client: "kubelets", clock: systemClock }) });
 }
 
-/** The hosts of a rack, each behind a BMC of its own. */
+/** The hosts of a rack, each with its own BMC. */
 interface Hosts {
   readonly rack: Rack;
   /** What the Secret of their account holds. */
@@ -285,7 +285,7 @@ async function startHosts(specs: readonly HostSpec[]): Promise<Hosts> {
   };
 }
 
-/** A FencingTarget for each host, and what they share. */
+/** Creates a FencingTarget for each host, and the objects that they share. */
 function describeHosts(management: ApiServer, hosts: Hosts): void {
   const data = Object.entries(hosts.login).map(([key, value]) => [key, Buffer.from(value).toString("base64")]);
   management.collection(SECRETS).create({
@@ -310,7 +310,7 @@ function describeHosts(management: ApiServer, hosts: Hosts): void {
   }
 }
 
-/** A hostile cluster of one Machine, for which its owner asks for a remediation as well. */
+/** Adds a hostile cluster of one Machine, for which its owner also requests a remediation. */
 function addHostile(management: ApiServer, index: number, kubeconfig: string): void {
   const name = nodeName(index, 0);
   addCluster(management, index, kubeconfig, [{ name }], TEMPLATE);

@@ -10,20 +10,20 @@ import type { ApiServer } from "../kube-mock/api-server.ts";
 
 /** A kubelet posts an unchanged status every five minutes. */
 const STATUS_PERIOD_MS = 300_000;
-/** A kubelet renews its lease of 40 s so often. */
+/** A kubelet renews its lease of 40 s every 10 s. */
 const RENEWAL_PERIOD_MS = 10_000;
 /** Renewals are written in batches, since no timer is fine enough for those of many nodes. */
 const RENEWAL_BATCH_MS = 20;
 const LEASE_NAMESPACE = "kube-node-lease";
 
-/** About as much as a kubelet writes: real nodes carry a dozen labels, five conditions and fifty images. */
+/** As many labels as on a real node, which has a dozen labels, five conditions and fifty images. */
 export function labelsOf(name: string): Record<string, string> {
   const labels: Record<string, string> = { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" };
   for (let index = 0; index < 10; index++) labels[`example.com/label-${index}`] = `value-${index}`;
   return labels;
 }
 
-/** @param transitionMs since when the conditions stand; now by default. */
+/** @param transitionMs when the conditions last changed; now by default. */
 export function nodeStatus(ready: "True" | "Unknown", transitionMs: number = systemClock.nowMs()): object {
   const condition = (type: string, status: string): object => ({
     type,
@@ -46,7 +46,7 @@ export function nodeStatus(ready: "True" | "Unknown", transitionMs: number = sys
   };
 }
 
-/** Unchanged statuses of `node-0` and so on keep coming, as from real kubelets. */
+/** Posts unchanged statuses of `node-0`, `node-1` and so on, as real kubelets do. */
 export async function heartbeats(server: ApiServer, nodeCount: number, signal: AbortSignal): Promise<void> {
   const nodes = server.collection<Node>(NODES);
   for (let index = 0; !signal.aborted; index = (index + 1) % nodeCount) {
@@ -74,7 +74,7 @@ export function createLease(server: ApiServer, name: string): void {
   });
 }
 
-/** The leases of `node-0` and so on are renewed every 10 s, one after the other. */
+/** Renews the leases of `node-0`, `node-1` and so on every 10 s, one after the other. */
 export async function renewals(server: ApiServer, nodeCount: number, signal: AbortSignal): Promise<void> {
   const leases = server.collection(LEASES);
   const beganMs = systemClock.monotonicMs();

@@ -35,7 +35,7 @@ import { figure, median, row, spread } from "./report.ts";
 
 const NAMESPACE = "ironfence-system";
 const ROUNDS = 8;
-/** What a BMC takes for each answer. */
+/** How long a BMC takes for each answer. */
 const ANSWER_MS = 10;
 const DURATION_S = 8;
 const COVERED = { "example.com/covered": "true" };
@@ -59,9 +59,9 @@ interface BenchWorld {
 }
 
 /**
- * What lies between the creation of a remediation and the arrival of its power-off at the BMC, over Redfish with TLS
- * and an in-memory API server: of hosts that a health check covers, which are prepared, and in the same run of hosts
- * whose remediations nothing announces.
+ * Measures the time and the requests between the creation of a remediation and the arrival of its power-off at the BMC,
+ * over Redfish with TLS and an in-memory API server. Hosts that a health check covers are prepared. The same run also
+ * measures hosts that no health check covers, so nothing announces their remediations.
  */
 export async function benchOrder(): Promise<void> {
   const names = Array.from({ length: 2 * ROUNDS }, (_, index) => `node-${index}`);
@@ -96,7 +96,7 @@ export async function benchOrder(): Promise<void> {
         const isCovered = index % 2 === 0;
         (isCovered ? prepared : unprepared).push(await measure(world, name, isCovered));
       }
-      // The code of a fence has not been compiled before the first.
+      // The first fence of each kind does not count: V8 compiles the code during it.
       report(prepared.slice(1), unprepared.slice(1));
     } finally {
       await agent.stop();
@@ -140,7 +140,7 @@ function report(prepared: readonly Order[], unprepared: readonly Order[]): void 
   row("… requests to the API server", prepared.at(-1)?.apiRequests.join(", ") ?? "");
 }
 
-/** Lets a node become Unknown, and follows its remediation to the order. */
+/** Lets a node become Unknown, and follows its remediation until the order. */
 async function measure({ server, mocks }: BenchWorld, name: string, isCovered: boolean): Promise<Order> {
   const mock = mocks.get(name);
   if (mock === undefined) throw new Error(`no BMC for ${name}`);
@@ -154,7 +154,7 @@ async function measure({ server, mocks }: BenchWorld, name: string, isCovered: b
       seen.connections = mock.connectionCount;
     }),
     server.onRequest(({ method, watch, path }) => {
-      // What the detector and the probes do meanwhile is not waited for.
+      // The order does not wait for these requests of the detector and the probes.
       if (watch || method === "POST" || NOT_AWAITED.test(path)) return;
       if (Number.isNaN(seen.created) || orderOf(mock, seen.requests) !== undefined) return;
       apiRequests.push(
@@ -195,7 +195,7 @@ async function measure({ server, mocks }: BenchWorld, name: string, isCovered: b
   };
 }
 
-/** The first power-off that has arrived behind the first `from` requests. */
+/** The first power-off after the first `from` requests. */
 function orderOf(mock: RedfishMock, from: number): { atMs: number; index: number } | undefined {
   const index = mock.requests.findIndex(
     ({ path, body }, at) => at >= from && path.endsWith("ComputerSystem.Reset") && body.includes("ForceOff"),

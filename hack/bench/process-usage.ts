@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 
-/** What a process has used so far (Linux, procfs). */
+/** CPU and memory that a process has used so far (Linux, procfs). */
 export interface ProcessUsage {
   /** Resident memory now, bytes. */
   rssBytes: number;
-  /** Its highest value so far, bytes. */
+  /** Peak of resident memory so far, bytes. */
   rssPeakBytes: number;
   /** CPU time so far, user and system, milliseconds. */
   cpuMs: number;

@@ -9,9 +9,9 @@ export interface Figure {
   value: number;
   /** For example, `MiB`; empty for a count. */
   unit: string;
-  /** The highest value that is good enough. */
+  /** The highest value that meets the aim. */
   aim: number;
-  /** Whether a higher value fails the run: times depend on what else the machine does, counts and ratios do not. */
+  /** Whether a higher value fails the run. Times depend on the load of the machine; counts and ratios do not. */
   fails: boolean;
 }
 
@@ -59,7 +59,7 @@ export const mib = (bytes: number): string => (bytes / 1_048_576).toFixed(0);
 /** CPU or other time, in seconds. */
 export const seconds = (ms: number): string => (ms / 1_000).toFixed(2);
 
-/** How values in milliseconds are spread. */
+/** Formats the distribution of values in milliseconds. */
 export function spread(values: readonly number[]): string {
   const ms = (value: number): string => value.toFixed(0);
   return `p50 ${ms(median(values))} ms, p99 ${ms(quantile(values, 0.99))} ms, max ${ms(Math.max(...values))} ms`;

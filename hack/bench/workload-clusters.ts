@@ -8,13 +8,13 @@ import type { ApiServer } from "../kube-mock/api-server.ts";
 import { labelsOf, nodeStatus } from "./nodes.ts";
 import { row, seconds } from "./report.ts";
 
-// What a management cluster has of its workload clusters.
+// The objects in a management cluster that describe its workload clusters.
 
-/** Where Clusters, Machines and their health checks lie. */
+/** The namespace of Clusters, Machines and their health checks. */
 export const NAMESPACE = "default";
 /** How long a node may be Unknown. */
 export const CONDITION_SECONDS = 1;
-/** The first evaluation marks every Machine as healthy. */
+/** How long the first evaluation may take, which marks every Machine as healthy. */
 const START_MS_MAX = 600_000;
 
 const kind = (kind: string, plural: string): ResourceType => ({
@@ -47,9 +47,9 @@ export interface ClusterNode {
 }
 
 /**
- * Makes a Cluster that is reached by that kubeconfig, with a health check and a Machine for each node.
+ * Creates a Cluster with this kubeconfig, a health check, and a Machine for each node.
  *
- * @param templateRef what unhealthy Machines are remediated with; by default they are only marked.
+ * @param templateRef template for the remediation of unhealthy Machines; by default they are only marked.
  */
 export function addCluster(
   management: ApiServer,

@@ -5,8 +5,8 @@ import type { Plugin } from "esbuild";
 import { NODE_GUARD } from "./node-guard.ts";
 import { billOfMaterials, bundledPackages, licenseNotice } from "./packages.ts";
 
-// Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file next to
-// it lists what is in there (a software bill of materials, CycloneDX).
+// Bundles the agent with its dependencies into one file, so that the image contains no node_modules. A second file next
+// to the bundle lists its contents (a software bill of materials, CycloneDX).
 
 const HELP = `Bundles src/main.ts into one file that Node 24 runs without node_modules.
 
@@ -20,7 +20,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Some dependencies are CommonJS and call `require` for Node's own modules, which an ES module does not have. */
 const REQUIRE_SHIM = 'import{createRequire as r}from"node:module";const require=r(import.meta.url);';
 
-/** Replaces the index of two libraries, whose memory every agent would pay for. */
+/** Replaces the index files of two libraries, because every agent would need memory for all that they load. */
 const SLIM_LIBRARIES: Plugin = {
   name: "slim-libraries",
   setup(builder) {
@@ -49,10 +49,10 @@ if (argument === "--help" || argument === "-h") {
     platform: "node",
     target: "node24",
     format: "esm",
-    // V8 keeps the source in memory, so space and comments go; names stay, for stack traces.
+    // V8 keeps the source in memory, so white space and comments are removed. Names stay, for stack traces.
     minifySyntax: true,
     minifyWhitespace: true,
-    // The notice of all packages is written below.
+    // `licenseNotice` writes the licenses of all packages.
     legalComments: "none",
     metafile: true,
     plugins: [SLIM_LIBRARIES],
@@ -67,8 +67,8 @@ if (argument === "--help" || argument === "-h") {
 }
 
 /**
- * A single character beyond ASCII makes V8 keep two bytes for every one. esbuild leaves some in regular expressions and
- * notices.
+ * A single character outside of ASCII makes V8 store the whole source with two bytes per character. esbuild leaves some
+ * in regular expressions and notices.
  */
 function escapeNonAscii(source: string): string {
   return source.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);

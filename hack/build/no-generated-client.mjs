@@ -1,3 +1,4 @@
-// In the place of client-node's generated client. A kubeconfig is read without it: only makeApiClient needs it.
+// Replaces the generated client of client-node in the bundle. Only makeApiClient needs that client; reading a
+// kubeconfig does not.
 export const createConfiguration = undefined;
 export const ServerConfiguration = undefined;

@@ -5,11 +5,11 @@ import lock from "../../package-lock.json" with { type: "json" };
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MODULES = "node_modules/";
-/** Up to the innermost package. */
+/** Matches a path up to the folder of its innermost package. */
 const PACKAGE_FOLDER = /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/;
 const LICENSE_FILE = /^(?:LICEN[CS]E|COPYING)(?:\.(?:md|txt))?$/i;
 
-/** A package of which a bundle has code. */
+/** A package that has code in a bundle. */
 interface BundledPackage {
   name: string;
   version: string;
@@ -21,7 +21,7 @@ interface BundledPackage {
   folder: string;
 }
 
-/** The packages of which esbuild has put code into its outputs, by their names. */
+/** The packages that have code in the outputs of esbuild, sorted by name. */
 export function bundledPackages({ outputs }: Metafile): BundledPackage[] {
   const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs));
   const folders = inputs.flatMap(([path, { bytesInOutput }]) =>
@@ -36,7 +36,7 @@ export function bundledPackages({ outputs }: Metafile): BundledPackage[] {
   });
 }
 
-/** What a bundle is made of, in CycloneDX. */
+/** The bill of materials of a bundle, in CycloneDX. */
 export function billOfMaterials(packages: readonly BundledPackage[]): string {
   const { name, version, license } = lock.packages[""];
   const components = packages.map((bundled) => {
@@ -67,9 +67,10 @@ export async function licenseNotice(packages: readonly BundledPackage[]): Promis
 }
 
 async function licenseText({ license, folder }: BundledPackage): Promise<string> {
-  // The Apache license names no author, and copies differ in white space: ours stands for all.
+  // The Apache license names no author, and its copies differ only in white space, so our copy is used for all
+  // packages.
   const from = license === lock.packages[""].license ? ROOT : `${ROOT}${folder}/`;
   const file = (await readdir(from)).find((name) => LICENSE_FILE.test(name));
-  // Some packages name their license only.
+  // Some packages only name their license.
   return file === undefined ? license : (await readFile(`${from}${file}`, "utf8")).trim();
 }

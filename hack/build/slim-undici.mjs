@@ -1,5 +1,5 @@
-// What the bundle has of undici. undici's own index loads fetch, WebSocket, caches and mocks as well, which no part of
-// the agent uses. A name that is missing here fails the build.
+// The part of undici that is in the bundle. The index of undici would also load fetch, WebSocket, caches and mocks,
+// which the agent does not use. The build fails if a name is missing here.
 import Dispatcher from "undici/lib/dispatcher/dispatcher.js";
 import api from "undici/lib/api/index.js";
 
@@ -10,7 +10,7 @@ export { default as errors } from "undici/lib/core/errors.js";
 export { default as Client } from "undici/lib/dispatcher/client.js";
 export { default as Pool } from "undici/lib/dispatcher/pool.js";
 
-// client-node names them, and uses none of them to read a kubeconfig.
+// client-node imports these names, and needs none of them to read a kubeconfig.
 export const Agent = undefined;
 export const ProxyAgent = undefined;
 export const fetch = undefined;

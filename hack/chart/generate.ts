@@ -5,10 +5,10 @@ import { chartReadme } from "./readme.ts";
 import { VALUES, valuesSchema } from "./values.ts";
 import { valuesYaml } from "./values-yaml.ts";
 
-// What the chart has in common with kustomize is copied, because a chart may not reach files outside of its folder. The
-// templates put in the namespace of the release and the labels of the chart.
+// Files that the chart shares with kustomize are copied, because a chart cannot read files outside of its folder. The
+// templates insert the namespace of the release and the labels of the chart.
 
-/** Copies below deploy/chart/files, and the files in deploy that each is made of. */
+/** Copies in deploy/chart/files, and the files in deploy from which each is made. */
 const COPIES: Readonly<Record<string, readonly string[]>> = {
   "service-account.yaml": ["kustomize/service-account.yaml"],
   "rbac.yaml": ["agent", "remediators", "users", "operators"].map((name) => `kustomize/role-${name}.yaml`),
@@ -20,10 +20,10 @@ const COPIES: Readonly<Record<string, readonly string[]>> = {
   "lease-namespace.yaml": ["node-health-check/namespace.yaml"],
   "prometheus-rule.yaml": ["monitoring/prometheus-rule.yaml"],
 };
-/** Copied without a header, for readers that take no comment. */
+/** Copied without a header, because their format has no comments. */
 const VERBATIM: Readonly<Record<string, string>> = { "dashboard.json": "monitoring/dashboard.json" };
 
-/** @param path where a file of this repository is. */
+/** @param path returns the path of a file of this repository. */
 export async function chartFiles(path: (name: string) => string): Promise<Map<string, string>> {
   const read = (name: string): Promise<string> => readFile(path(`deploy/${name}`), "utf8");
   const { version } = JSON.parse(await readFile(path("package.json"), "utf8")) as { version: string };
@@ -58,7 +58,7 @@ function headerOf(sources: readonly string[]): string {
   return `# Generated from ${sources.map((source) => `deploy/${source}`).join(", ")}; do not edit.\n`;
 }
 
-/** The roles of each folder of deploy/families, and its policies apart from them. */
+/** The roles of each folder of deploy/families, and its policies in separate files. */
 async function familyCopies(
   path: (name: string) => string,
   read: (name: string) => Promise<string>,

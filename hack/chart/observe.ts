@@ -1,7 +1,7 @@
 import { parseAllDocuments, stringify } from "yaml";
 
-// The permissions of an agent that only observes are made from those of an agent that acts: what only reads stays, with
-// the permission to record Kubernetes Events and to hold one Lease.
+// The permissions of an agent that only observes are derived from those of an agent that acts. It keeps permissions to
+// read, to record Kubernetes Events, and to hold one Lease.
 
 interface Rule {
   apiGroups: string[];
@@ -30,15 +30,15 @@ const REMEDIATIONS: readonly Rule[] = [
   },
 ];
 
-/** The same file of roles for an agent that only observes. */
+/** Rewrites a file of roles for an agent that only observes. */
 export function observingRoles(text: string): string {
   const objects = readObjects(text).filter((object) => !isOfActing(object));
   return objects.map((object) => stringify(observing(object))).join("---\n");
 }
 
 /**
- * Patches of kustomize that make the roles of the agent those of one that only observes. The kustomization deletes what
- * is left out here: kustomize ends with an error if a file deletes several objects.
+ * Kustomize patches that change the roles of the agent into those of an agent that only observes. The kustomization
+ * itself deletes the objects that are left out here, because kustomize fails if one file deletes several objects.
  */
 export function observingPatch(text: string): string {
   const patches = readObjects(text).flatMap((object): object[] => {
@@ -55,7 +55,10 @@ function readObjects(text: string): RbacObject[] {
   return parseAllDocuments(text).map((document) => document.toJS() as RbacObject);
 }
 
-/** The Leases of the installation that works, and the roles by which a detector creates remediations of any vendor. */
+/**
+ * Whether only an agent that acts needs the object: the roles for the Leases of an installation, and those for creating
+ * remediations of any vendor.
+ */
 function isOfActing({ metadata: { name, namespace } }: RbacObject): boolean {
   return namespace === "kube-system" || name === "ironfence-remediators";
 }

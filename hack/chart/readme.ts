@@ -2,7 +2,7 @@ import { wrapItem } from "../crdgen/metrics-page.ts";
 import { leavesOf } from "./schema.ts";
 import type { Leaf, ValueSchema } from "./schema.ts";
 
-/** A default that is longer is not repeated: values.yaml has it. */
+/** Longer defaults, in characters, are shown only in values.yaml. */
 const DEFAULT_MAX = 60;
 
 const HEAD = `<!-- Generated from hack/chart/values.ts by \`npm run generate\`; do not edit. -->

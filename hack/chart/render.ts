@@ -15,7 +15,7 @@ export interface Rendering {
   namespace?: string;
 }
 
-/** Renders the chart with the real helm. @throws Error with what helm says of wrong values. */
+/** Renders the chart with the real helm. @throws Error with the message of helm if values are wrong. */
 export async function renderChart(
   { helm, chart, namespace = "ironfence-system" }: Rendering,
   values: object = {},
@@ -28,7 +28,7 @@ export async function renderChart(
   });
 }
 
-/** Runs helm with settings and a cache of its own, so that it finds none of the user's. */
+/** Runs helm with separate settings and a separate cache, so that it does not use those of the user. */
 export async function withHelmFolder<T>(use: (options: RunOptions, folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-chart-"));
   try {
@@ -39,7 +39,7 @@ export async function withHelmFolder<T>(use: (options: RunOptions, folder: strin
   }
 }
 
-/** The objects in a text of YAML. Kubernetes reads YAML 1.1. @throws Error for YAML that cannot be read. */
+/** The objects in YAML text. Kubernetes reads YAML 1.1. @throws Error for YAML that cannot be read. */
 export function manifestsIn(text: string): Manifest[] {
   return [...parseAllDocuments(text, { version: "1.1" })]
     .map((document) => {

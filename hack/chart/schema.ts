@@ -1,4 +1,4 @@
-/** A value of the chart as JSON Schema describes it, with a description and a default in each leaf. */
+/** JSON Schema of a value of the chart. Each leaf has a description and a default. */
 export interface ValueSchema {
   description: string;
   type: string | readonly string[];
@@ -26,7 +26,7 @@ export function integer(description: string, value: number, more: Keywords = {})
   return { description, type: "integer", default: value, minimum: 0, ...more };
 }
 
-/** A number that is not passed on unless it is set. */
+/** A number that the chart passes on only if it is set. */
 export function optionalInteger(description: string, more: Keywords = {}): ValueSchema {
   return { description, type: ["integer", "null"], default: null, minimum: 0, ...more };
 }
@@ -45,7 +45,7 @@ export function strings(description: string, value: Readonly<Record<string, stri
   return { description, type: "object", default: value, additionalProperties: { type: "string" } };
 }
 
-/** An object of Kubernetes that is copied into a manifest as it is; the API server checks it. */
+/** An object that is copied into a manifest unchanged; the API server validates it. */
 export function verbatim(description: string, value: object = {}): ValueSchema {
   return { description, type: "object", default: value };
 }

@@ -326,7 +326,10 @@ export const VALUES: ValueSchema = {
   }),
 };
 
-/** The schema that Helm checks values with: a parent chart may have `global` values, and `enabled` as a condition. */
+/**
+ * The schema by which Helm validates values. It also accepts `global` values and `enabled`, which a parent chart may
+ * set.
+ */
 export function valuesSchema(): object {
   const { properties = {} } = VALUES;
   const global = { description: "Values of a parent chart; not used here.", type: "object" };

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 
-/** The folder in which API servers keep what the agent asked of them; none where it is not set. */
+/** Names the folder for the audit logs of the API servers. Without it there are no audit logs. */
 export const AUDIT_FOLDER_VARIABLE = "IRONFENCE_E2E_AUDIT";
 
 /**
- * Names, verbs and outcomes of what the agent, `ironfence check` and `ironfence bundle` ask, and which roles are
- * applied; no bodies, so a Secret's content is in none of them.
+ * Records names, verbs and outcomes of the requests of the agent, `ironfence check` and `ironfence bundle`, and which
+ * roles are applied. It records no bodies, so the log contains no data of Secrets.
  */
 const POLICY = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -29,10 +29,10 @@ rules:
 let logs = 0;
 
 /**
- * The API server's flags for an audit log of its own in `$IRONFENCE_E2E_AUDIT`, named after the test file; none without
- * that folder.
+ * Flags of an API server for an audit log in `$IRONFENCE_E2E_AUDIT`, named after the test file. There are none if the
+ * variable is not set.
  *
- * @param folder where the policy is put.
+ * @param folder gets the file with the audit policy.
  */
 export async function auditArguments(folder: string): Promise<string[]> {
   const auditFolder = process.env[AUDIT_FOLDER_VARIABLE];

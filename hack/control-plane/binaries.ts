@@ -5,27 +5,27 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findGo, goBuild, moduleSource } from "../lib/go.ts";
 
-// Where the programs of a real control plane come from: a folder that the user names, a cache folder, or Go and its
-// module proxy.
+// Finds the programs of a real control plane: in a folder that the user names, in a cache folder, or by building them
+// with Go from its module proxy.
 
-/** Names the version of Kubernetes that runs, by its folder in `kubernetes/`; the newest one where it is not set. */
+/** Selects the version of Kubernetes, such as `1.36`. The default is the newest one in `kubernetes/`. */
 export const KUBERNETES_VARIABLE = "IRONFENCE_E2E_KUBERNETES";
 
 const PROGRAMS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-/** kwok's own stages; they are in its module and are copied next to its binary when that is built. */
+/** The stages that kwok ships. They are in its module and are copied next to its binary when that is built. */
 const KWOK_STAGES = ["node/fast", "node/heartbeat-with-lease", "pod/fast"] as const;
 const STAGES_FILE = "kwok-stages.yaml";
 
-/** The programs of a control plane, found. */
+/** The paths of the programs of a control plane. */
 export interface Binaries {
   path(program: Program): string;
   /** A kwok configuration with the stages of nodes that heartbeat and pods that run. */
   kwokStages: string;
 }
 
-/** Prints what is being waited for. */
+/** Prints what the caller waits for. */
 export type Progress = (line: string) => void;
 
 /** A version of Kubernetes that `kubernetes/` builds. */
@@ -62,16 +62,19 @@ export function chooseKubernetes(chosen: string | undefined): KubernetesVersion 
   throw new Error(`there is no Kubernetes ${chosen}: choose one of ${versions.map(({ minor }) => minor).join(", ")}`);
 }
 
-/** `${XDG_CACHE_HOME:-~/.cache}/ironfence/<name>`, where things that take long to make are kept between runs. */
+/**
+ * `${XDG_CACHE_HOME:-~/.cache}/ironfence/<name>`, the folder for files that are expensive to build and are kept between
+ * runs.
+ */
 export function cacheFolder(name: string): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "ironfence", name);
 }
 
 /**
- * Finds every program in `$KUBEBUILDER_ASSETS` or the cache folder, and builds with Go those that neither has. If a
- * version of Kubernetes is chosen (`$IRONFENCE_E2E_KUBERNETES`), it uses no program of `$KUBEBUILDER_ASSETS`.
+ * Finds every program in `$KUBEBUILDER_ASSETS` or the cache folder, and builds the missing ones with Go. If
+ * `$IRONFENCE_E2E_KUBERNETES` selects a version, `$KUBEBUILDER_ASSETS` is not used.
  *
- * @throws Error that names both ways when a program is missing and there is no Go.
+ * @throws Error with both ways to get the programs, if one is missing and Go is not installed.
  */
 export async function prepareBinaries(progress: Progress, signal: AbortSignal): Promise<Binaries> {
   const chosen = process.env[KUBERNETES_VARIABLE];
@@ -139,7 +142,10 @@ function packagesOf({ minor }: KubernetesVersion): Record<Program, { module: str
   };
 }
 
-/** What the release scripts of Kubernetes link in. Without the last two, 1.30 answers `GET /version` without them. */
+/**
+ * Linker flags as in the release scripts of Kubernetes. Without the last two, `GET /version` of 1.30 lacks major and
+ * minor.
+ */
 function linkedVersion({ minor, version }: KubernetesVersion): string {
   const [major, minorNumber] = minor.split(".");
   const values = { gitVersion: version, gitMajor: major, gitMinor: minorNumber };

@@ -18,7 +18,7 @@ const READY_TIMEOUT_MS = 60_000;
 const READY_POLL_MS = 100;
 const TOKEN_SECONDS = 6 * 3_600;
 
-/** What fencing needs of the controller manager; the rest would only cost CPU. */
+/** The controllers that fencing needs. The others would only use CPU. */
 const CONTROLLERS = [
   "node-lifecycle-controller",
   "taint-eviction-controller",
@@ -37,23 +37,26 @@ const CONTROLLERS = [
   "clusterrole-aggregation-controller",
 ];
 
-/** How long the API server may take to be ready again. */
+/** How long a restarted API server may take to be ready. */
 const RESTART_TIMEOUT_MS = 60_000;
-/** From this grace period on nodes have stock leases: two renewals have to be missed. */
+/**
+ * If the grace period is at least this long, nodes use leases of 40 s with a renewal every 10 s: at least two renewals
+ * are missed before a node is Unknown.
+ */
 const STOCK_LEASES_GRACE_MS = 20_000;
 
 export interface ControlPlaneOptions {
   progress: Progress;
   /**
-   * How long a node's Lease may stand still before the node is Ready=Unknown. Kubernetes' own default is 50 s; the
-   * shorter it is, the less a test waits.
+   * How long a node's Lease may be unchanged before the node is Ready=Unknown. The default of Kubernetes is 50 s. A
+   * shorter time makes tests faster.
    */
   nodeMonitorGracePeriodMs: number;
 }
 
-/** A kwok: it plays the kubelets of fake nodes. */
+/** A kwok process, which simulates the kubelets of fake nodes. */
 export interface Kwok {
-  /** Ends it at once, like a host that loses power or hangs: no last word to the API server. */
+  /** Ends it at once, without a last message to the API server, like a host that loses power or hangs. */
   kill(): Promise<void>;
 }
 
@@ -61,29 +64,29 @@ export interface Kwok {
 export interface ControlPlane {
   /** Kubeconfig of a cluster administrator. */
   readonly kubeconfig: string;
-  /** Where etcd answers, for what no API server does on request, such as compaction. */
+  /** The address of etcd, for operations that the API server does not offer, such as compaction. */
   readonly etcdUrl: string;
-  /** Where kubeconfigs, certificates and logs are; removed by `stop`. */
+  /** The folder of kubeconfigs, certificates and logs. `stop` removes it. */
   readonly folder: string;
   /** A client with the administrator's permissions. */
   readonly api: KubeApi;
   /** Rejects as soon as any of its programs ends by itself. */
   readonly failed: Promise<never>;
-  /** Where the API server answers. */
+  /** The address of the API server. */
   readonly address: ApiAddress;
   /**
-   * Writes a kubeconfig with a real token of a ServiceAccount, so that the RBAC that is in force decides.
+   * Writes a kubeconfig with a real token of a ServiceAccount, so that RBAC applies to its requests.
    *
    * @param via a way to the API server other than its own address, such as a proxy.
    */
   serviceAccountKubeconfig(namespace: string, name: string, via?: ApiAddress): Promise<string>;
-  /** Writes a kubeconfig with what the kubelet of a node logs in with, whether the Node is registered or not. */
+  /** Writes a kubeconfig with the credentials of the kubelet of a node. The Node need not exist. */
   nodeKubeconfig(node: string): Promise<string>;
   /** Starts a kwok for one node or, without a name, for every node annotated `kwok.x-k8s.io/node: fake`. */
   startKwok(node?: string): Promise<Kwok>;
   /** Kills the API server, as if its machine had failed; everything else runs on. */
   killApiServer(): Promise<void>;
-  /** Starts it again at the same address, and waits until it is ready. */
+  /** Starts the API server again at the same address, and waits until it is ready. */
   restartApiServer(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -102,7 +105,7 @@ export async function startControlPlane(options: ControlPlaneOptions, signal: Ab
 }
 
 async function stopAll(children: readonly Child[], folder: string): Promise<void> {
-  // Last started, first stopped: nothing then complains about a server that is gone.
+  // Stops the last one first, so that no program logs errors about a server that has ended.
   for (const child of [...children].reverse()) await child.stop();
   await rm(folder, { recursive: true, force: true });
 }
@@ -262,9 +265,9 @@ export function kwokArguments(
 }
 
 /**
- * Stock nodes renew a 40 s lease every 10 s; with many fake nodes that saves CPU. A single one dies for the sake of a
- * test, mostly with a short grace period: then its lease must be old news in that time, as it is with the stock 40 s
- * and 50 s.
+ * By default nodes renew a lease of 40 s every 10 s. That saves CPU with many fake nodes. A test that kills a single
+ * node mostly uses a short grace period. The lease must then expire within that period, as 40 s do within the default
+ * of 50 s.
  */
 function leaseSecondsOf(node: string | undefined, graceMs: number): number {
   return node === undefined || graceMs >= STOCK_LEASES_GRACE_MS ? 40 : 4;

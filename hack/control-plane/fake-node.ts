@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { KubeApi } from "../lib/kube-api.ts";
 
-/** What a kubelet says of its node when it registers. */
+/** What a kubelet reports about its node when it registers. */
 export interface NodeRegistration {
   name: string;
   /** Labels that the kubelet is configured with, in addition to the well-known ones. */
@@ -11,7 +11,7 @@ export interface NodeRegistration {
   bootID?: string;
 }
 
-/** Registers a node as its kubelet would, for a kwok to take care of. */
+/** Registers a node as its kubelet would. A kwok then keeps it up to date. */
 export async function registerNode(api: KubeApi, node: NodeRegistration): Promise<void> {
   const { name } = node;
   await api.create("/api/v1/nodes", {
@@ -27,7 +27,7 @@ export async function registerNode(api: KubeApi, node: NodeRegistration): Promis
       },
       annotations: {
         "kwok.x-k8s.io/node": "fake",
-        // Without it the attach-detach controller leaves attaching to the kubelet.
+        // Without this annotation, the attach-detach controller expects the kubelet to attach volumes.
         "volumes.kubernetes.io/controller-managed-attach-detach": "true",
         ...node.annotations,
       },

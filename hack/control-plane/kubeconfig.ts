@@ -1,16 +1,16 @@
 import { writeFile } from "node:fs/promises";
 import { stringify } from "yaml";
 
-/** How one user proves who he is. */
+/** The credentials of one user. */
 export type Credentials = { certPem: string; keyPem: string } | { token: string };
 
-/** Where an API server answers, and who signed its certificate. */
+/** The address of an API server, and the certificate authority that signed its certificate. */
 export interface ApiAddress {
   server: string;
   caPem: string;
 }
 
-/** Writes a kubeconfig with everything inline, readable by its owner alone. */
+/** Writes a kubeconfig with inline credentials that only the owner of the file can read. */
 export async function writeKubeconfig(path: string, cluster: ApiAddress, credentials: Credentials): Promise<void> {
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   const user =

@@ -8,18 +8,18 @@ interface Rule {
   verbs: readonly string[];
 }
 
-/** What `ironfence bundle` reads in the whole cluster beyond what `ironfence check` reads. */
+/** What `ironfence bundle` reads in the whole cluster in addition to `ironfence check`. */
 const IN_CLUSTER: readonly Rule[] = [
   { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["list"] },
   { apiGroups: ["ironfence.io"], resources: ["baremetalremediationtemplates"], verbs: ["list"] },
-  // What the detector decides on: on OKD upgrades and the quorum of etcd.
+  // The detector decides on upgrades and the quorum of etcd on OKD.
   { apiGroups: ["config.openshift.io"], resources: ["clusterversions"], verbs: ["list"] },
   { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: ["list"] },
   { apiGroups: ["cluster.x-k8s.io"], resources: ["machines"], verbs: ["list"] },
   { apiGroups: ["infrastructure.cluster.x-k8s.io"], resources: ["metal3remediationtemplates"], verbs: ["list"] },
 ];
 
-/** What it reads of the agents, in their namespace: pods/log for logs, pods/proxy for metrics. */
+/** What `ironfence bundle` reads in the namespace of the agents: pods/log for logs, pods/proxy for metrics. */
 const OF_AGENTS: readonly Rule[] = [
   { apiGroups: [""], resources: ["pods"], verbs: ["list"] },
   { apiGroups: [""], resources: ["pods/log", "pods/proxy"], verbs: ["get"] },

@@ -48,7 +48,7 @@ function rootSchema(kind: CustomKind): Json {
     type: "object",
     required: ["spec"],
     properties: {
-      // The API server takes no description of it.
+      // The API server accepts no description of metadata.
       metadata: { type: "object" },
       ...describeAll(kind.kind, {
         apiVersion: { type: "string" },
@@ -69,8 +69,8 @@ function structuralSchema(schema: z.ZodType, path: string): Json {
 }
 
 /**
- * Adds the description of each field. @throws Error for a field without a description: `kubectl explain` would be
- * silent on it.
+ * Adds the description of each field. @throws Error for a field without a description, because `kubectl explain` would
+ * show none.
  */
 function describeAll(path: string, properties: Json): Json {
   return Object.fromEntries(
@@ -84,7 +84,7 @@ function describeAll(path: string, properties: Json): Json {
   );
 }
 
-/** Keywords that zod adds and a structural schema must not have, or that say nothing about a Kubernetes object. */
+/** Keywords of zod that a structural schema must not have, or that have no meaning for a Kubernetes object. */
 const DROPPED = new Set(["$schema", "id", "propertyNames"]);
 
 function structural(node: unknown, path: string): Json {
@@ -106,7 +106,7 @@ function structural(node: unknown, path: string): Json {
     result["anyOf"] = [{ type: "integer" }, { type: "string" }];
   }
   if (result["type"] === "integer") {
-    // zod bounds every integer to what a double holds exactly; int64 says the same to the API server.
+    // zod bounds every integer to the exact range of a double. For the API server the format int64 is enough.
     if (result["maximum"] === Number.MAX_SAFE_INTEGER) delete result["maximum"];
     if (result["minimum"] === Number.MIN_SAFE_INTEGER) delete result["minimum"];
     result["format"] = "int64";
@@ -114,7 +114,10 @@ function structural(node: unknown, path: string): Json {
   return result;
 }
 
-/** A pattern is refused by quoting it; a rule is refused in words. */
+/**
+ * Replaces a pattern by a rule: the API server reports a violated rule with its message, and a violated pattern with
+ * the pattern itself.
+ */
 function sayDurations(schema: Json): void {
   const { pattern } = schema;
   const message = DURATIONS.get(pattern);
@@ -132,5 +135,5 @@ const DURATIONS: ReadonlyMap<unknown, string> = new Map([
   [DURATION_PATTERN, "must be a duration, such as 300s, 5m or 1h30m"],
   [SIGNED_DURATION_PATTERN, "must be a duration, such as 300s, 5m, 0 or -1s"],
 ]);
-/** Bounds what a rule may cost. */
+/** The API server limits the estimated cost of a rule, so the length of the text needs a bound. */
 const DURATION_LENGTH_MAX = 32;

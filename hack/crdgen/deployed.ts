@@ -2,8 +2,8 @@ import { readdir } from "node:fs/promises";
 import type { Manifest } from "../lib/apply.ts";
 import { readManifests } from "../lib/apply.ts";
 
-// What `ironfence check` has to know about the manifests in deploy. An installed agent does not have them, so it comes
-// as data.
+// Generates what `ironfence check` must know about the manifests in deploy. An installed agent does not have the
+// manifests, so it gets this data instead.
 
 interface Rule {
   apiGroups: readonly string[];
@@ -14,12 +14,12 @@ interface Rule {
 
 /** The base, without which no family works. */
 const BASE = ["deploy/node-health-check", "deploy/kustomize"];
-/** ClusterRoles with this label are part of the detector's own, which is bound to the agent. */
+/** ClusterRoles with this label are aggregated into the role of the detector, which is bound to the agent. */
 const AGGREGATED = "rbac.ext-remediation/aggregate-to-ext-remediation";
-/** Health check controllers of others write whole objects, and the agent does not. */
+/** The agent patches objects. Health check controllers of other projects use `update`. */
 const NOT_OF_AGENT = new Set(["update"]);
 
-/** @param path where the manifest of a name in this repository is. */
+/** @param path returns the path of a manifest in this repository. */
 export async function readDeployed(path: (name: string) => string): Promise<object> {
   const families = (await readdir(path("deploy/families"))).sort().map((family) => `deploy/families/${family}`);
   const permissions = await Promise.all(
@@ -34,7 +34,7 @@ export async function readDeployed(path: (name: string) => string): Promise<obje
   };
 }
 
-/** What a folder grants the agent, a row for each resource. */
+/** What a folder grants the agent, one row per resource. */
 function permissionsOf(folder: string, manifests: readonly Manifest[]): object[] {
   const bound = new Set(manifests.filter(({ kind }) => kind.endsWith("RoleBinding")).map(roleOf));
   return manifests.filter(isRole).flatMap(({ kind, metadata, ...manifest }) => {
@@ -65,7 +65,7 @@ function isRole({ kind }: Manifest): boolean {
   return kind === "Role" || kind === "ClusterRole";
 }
 
-/** The role that a binding binds, unless it binds it to others than the agent. */
+/** The role that a binding grants to the agent; empty if it grants the role to other users. */
 function roleOf({ metadata, ...binding }: Manifest): string {
   const { kind, name } = binding["roleRef"] as { kind: string; name: string };
   const [subject] = binding["subjects"] as { kind: string; name: string }[];

@@ -1,5 +1,6 @@
-// Descriptions of fields whose schema carries none, because several kinds share it or because the name says nearly all.
-// `kubectl explain` shows them. The key is the end of the field's path; where several fit, the longest counts.
+// Descriptions of fields whose schema has none, because several kinds share it or because the name says nearly
+// everything. `kubectl explain` shows them. The key is the end of the field's path. If several keys match, the longest
+// one counts.
 
 export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   apiVersion: "Version of the schema of this object, for example ironfence.io/v1alpha1.",

@@ -7,7 +7,7 @@ import type { CustomKind } from "../../src/api/schema/kind.ts";
 import { toCrd } from "./crd.ts";
 import { wrapItem } from "./metrics-page.ts";
 
-/** What the pages show of a schema in a CRD. */
+/** The keywords of a schema in a CRD that the pages show. */
 interface Schema {
   description?: string;
   type?: string;
@@ -93,7 +93,7 @@ function itemsOf(schema: Schema): string {
   return [...fieldsOf(schema, "")].join("\n");
 }
 
-/** An item for each field of an object, and after it those of the fields in it. */
+/** A list item for each field of an object, followed by the items of its own fields. */
 function* fieldsOf({ properties = {}, required = [] }: Schema, prefix: string): Iterable<string> {
   for (const [name, field] of Object.entries(properties)) {
     const path = prefix + name;
@@ -134,7 +134,7 @@ function boundsOf({ minimum, maximum, maxItems }: Schema): string | undefined {
   return maximum === undefined ? undefined : `at most ${maximum}`;
 }
 
-/** An object with defaults in it has the default \`{}\`, which says nothing. */
+/** The default of a field. An object whose fields have defaults has the default \`{}\`, which is not shown. */
 function defaultOf(field: Schema): string | undefined {
   if (field.default === undefined || JSON.stringify(field.default) === "{}") return undefined;
   return `default \`${typeof field.default === "string" ? field.default : JSON.stringify(field.default)}\``;

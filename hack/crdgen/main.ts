@@ -15,12 +15,12 @@ import { readDeployed } from "./deployed.ts";
 import { healthCheckFieldsPage, remediationFieldsPage } from "./fields-page.ts";
 import { metricsPage } from "./metrics-page.ts";
 
-// Writes the CRDs under deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of
-// `ironfence bundle`, the pages of the metrics and of the fields, what is in deploy/monitoring, the chart but for its
-// templates, and the bundle of OLM. With --check it only compares, and fails if a file is out of date.
+// Generates the CRDs in deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of
+// `ironfence bundle`, the pages of metrics and fields, deploy/monitoring, the chart without its templates, and the OLM
+// bundle. With --check it writes nothing, and fails if a file is out of date.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-// YAML 1.1 quotes On, Off and similar words: to `kubectl apply -f`, which reads that, they would be booleans.
+// kubectl reads YAML 1.1, in which On, Off and similar words are booleans. With this version, they are quoted.
 const STYLE = { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false } as const;
 const HEADER = "# Generated from src/api by `npm run generate`; do not edit.\n";
 
@@ -55,7 +55,7 @@ for (const [name, content] of Object.entries({
 }
 generated.set("deploy/monitoring/dashboard.json", `${JSON.stringify(dashboard(), undefined, 2)}\n`);
 await settle(generated);
-// The chart and the bundle of OLM have copies of what was generated, so they come last.
+// The chart and the OLM bundle contain copies of generated files, so they come last.
 await settle(await chartFiles((name) => root + name));
 await settle(await olmFiles((name) => root + name));
 if (stale.length > 0) {

@@ -3,7 +3,7 @@ import type { Metric } from "../../src/telemetry/metric.ts";
 
 /** Characters on a line of the page. */
 const LINE_MAX = 120;
-/** Label values that an item lists. */
+/** An item lists at most this many values of a label. */
 const VALUES_MAX = 12;
 
 const HEAD = `<!-- Generated from the definitions in src by \`npm run generate\`; do not edit. -->

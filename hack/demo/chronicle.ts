@@ -4,7 +4,7 @@ import { sleep } from "../../src/runtime/clock.ts";
 const POLL_MS = 50;
 const NEVER = new AbortController().signal;
 
-/** What the demo looks for, in the order in which a fence goes. */
+/** The steps that the demo looks for, in the order of a fence. */
 export const STEPS = [
   "fault",
   "unknown",
@@ -68,18 +68,18 @@ export class Chronicle {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The entry of this scene for a host's step: the first, or the last where asked for. */
+  /** The first or last entry of this scene for a step of a host. */
   find(host: string, step: Step, which: "first" | "last" = "first"): Entry | undefined {
     const fits = (entry: Entry): boolean => entry.scene === this.scene && entry.host === host && entry.step === step;
     return which === "first" ? this.entries.find(fits) : this.entries.findLast(fits);
   }
 
-  /** Resolves to true once `holds` does, to false when that has not come in time. */
+  /** Resolves to true when `holds` is true, or to false after `timeoutMs`. */
   async until(holds: () => boolean, timeoutMs: number): Promise<boolean> {
     const deadlineMs = this.#clock.monotonicMs() + timeoutMs;
     while (!holds()) {
       if (this.#clock.monotonicMs() >= deadlineMs) return false;
-      // What is waited for may be no entry, so it is looked at every now and then.
+      // The condition may become true without a new entry, so it is also checked periodically.
       await sleep(this.#clock, POLL_MS, NEVER);
     }
     return true;

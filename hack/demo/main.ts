@@ -75,7 +75,7 @@ async function demo(json: boolean, keep: boolean, picture: string | undefined): 
       results.push({ scene: "start", ok: false, stepsMs: {}, problems: [`the cluster was not ready: see ${logPath}`] });
     }
     const ok = results.every((result) => result.ok) && observed.violations.length === 0 && died === undefined;
-    // What comes after the summary is done by the user, and does not belong to the story.
+    // After the summary, changes are made by the user and are not part of the demo.
     clearInterval(refresher);
     observed.stop();
     screen.summary(results, observed.violations);
@@ -88,11 +88,11 @@ async function demo(json: boolean, keep: boolean, picture: string | undefined): 
   } finally {
     clearInterval(refresher);
     observed.stop();
-    // From here on the end of the agent is expected; Ctrl-C has ended it as well.
+    // From here on the agent is expected to end. Ctrl-C has already stopped it too.
     stopping = true;
     await agent.stop();
     await world.stop();
-    // The log of a run that went wrong is what the reader needs next.
+    // After a failed run the folder stays, because the user needs the log.
     if (process.exitCode === undefined && results.every((result) => result.ok)) await rm(folder, { recursive: true });
     else process.stderr.write(`the agent's log: ${logPath}\n`);
   }

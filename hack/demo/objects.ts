@@ -19,13 +19,16 @@ export const DATABASE = "database";
 
 /** What FencingTargets need to reach the simulated BMCs. */
 export interface BmcAccess {
-  /** By node. */
+  /** URL of each node's BMC. */
   urls: ReadonlyMap<string, string>;
   password: Secret;
   caPem: string;
 }
 
-/** Creates what a user would apply: Secrets, targets, templates, a health check; and a database to keep alive. */
+/**
+ * Creates what a user would apply: Secrets, targets, templates and a health check. Also creates a database whose pods
+ * must keep running.
+ */
 export function createObjects(server: ApiServer, access: BmcAccess): void {
   const create = (
     type: ResourceType,
@@ -65,7 +68,8 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
     );
   }
   const strategy = { retryLimit: 0, timeout: "6s", powerOffTimeout: "4s", powerOnTimeout: "4s", drainTimeout: "10s" };
-  // Two templates of one kind in one health check: each says that its remediator can tell their remediations apart.
+  // One health check names two templates of this kind, so each template needs this annotation: the remediator can
+  // distinguish their remediations.
   const annotations = { [MULTIPLE_TEMPLATES_SUPPORT]: "true" };
   const template = (name: string, type: "Reboot" | "Reprovision", timeout: string): void =>
     create(
@@ -85,8 +89,8 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
     order,
     timeout: "5m",
   });
-  // Times of transition are whole seconds, so that a duration may end up to one second early. Nodes that fall silent
-  // together become Unknown within half a second here: with 2 s all of them count before the first one is due.
+  // Transition times are whole seconds, so a duration may end up to one second early. Nodes that stop together become
+  // Unknown within half a second here. With 2 s, all of them count as unhealthy before the first one is due.
   const duration = "2s";
   create(
     NODE_HEALTH_CHECKS,

@@ -14,10 +14,11 @@ import { DATABASE } from "./objects.ts";
 import type { World } from "./world.ts";
 
 /**
- * Writes down what happens: in the rack (the truth) and in the store of the API server (what every client sees). The
- * agent is not asked. A taint that claims a host off while it is not is recorded as a fault of the whole demo.
+ * Records what happens in the rack (the real power) and in the store of the API server (what every client sees). It
+ * does not ask the agent. If a host is on while a taint claims that it is off, this is recorded as a failure of the
+ * whole demo.
  *
- * @returns what went against a safety rule, as sentences; empty where all went well.
+ * @returns each violation of a safety rule as a sentence; empty if there was none.
  */
 export function observe(world: World, chronicle: Chronicle): { violations: readonly string[]; stop(): void } {
   const violations: string[] = [];
@@ -144,7 +145,7 @@ function noteHealthCheck(change: LocalChange<NodeHealthCheck>, chronicle: Chroni
   }
 }
 
-/** Only what explains itself nowhere else: why a health check did not act. */
+/** Records only Events that say why a health check did not act. All else is visible in other objects. */
 function noteEvent(change: LocalChange<KubeObject>, chronicle: Chronicle): void {
   if (change.type !== "ADDED") return;
   const event = change.object as KubeObject & { reason?: string; note?: string; related?: { name?: string } };

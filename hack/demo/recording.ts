@@ -1,16 +1,16 @@
 import type { Entry } from "./chronicle.ts";
 
-// The first scene of the demo as a picture for the README: each line appears when it came. A viewer that does not
-// animate shows all lines.
+// Draws the first scene of the demo as a picture for the README. Each line appears at the time of its event. A viewer
+// without animation shows all lines.
 
 const LINE_PX = 19;
 const LEFT_PX = 16;
 const TOP_PX = 44;
 const WIDTH_PX = 600;
-/** Where the columns begin. */
+/** The left edges of the columns. */
 const HOST_PX = 60;
 const TEXT_PX = 140;
-/** The command is read before the first line appears. */
+/** Time for reading the command before the first line appears. */
 const LEAD_MS = 1_000;
 const COLOURS = { plain: "#d0d7de", good: "#7ee787", bad: "#ff7b72", dim: "#8b949e", ground: "#0d1117" };
 

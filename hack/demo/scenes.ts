@@ -11,9 +11,9 @@ import type { World } from "./world.ts";
 export interface SceneResult {
   scene: string;
   ok: boolean;
-  /** Milliseconds from the fault to each step, where it was seen. */
+  /** Milliseconds from the fault to each step that was seen. */
   stepsMs: Partial<Record<Step, number>>;
-  /** What was missing or wrong; empty where the scene ended as it must. */
+  /** What was missing or wrong; empty if the scene ended as expected. */
   problems: string[];
 }
 
@@ -28,7 +28,7 @@ export interface Scene {
   /** Steps that must not be seen for the host. */
   forbidden: readonly Step[];
   timeoutMs: number;
-  /** What goes on after the expected steps; returns what went wrong. */
+  /** What happens after the expected steps; returns what went wrong. */
   sequel?: (world: World, chronicle: Chronicle) => Promise<string[]>;
 }
 
@@ -93,12 +93,12 @@ const STORM_HOSTS: readonly string[] = ["node-4", "node-5", "node-6"];
 const STORM_WATCH_MS = 4_500;
 
 async function storm(world: World, chronicle: Chronicle): Promise<string[]> {
-  // The escalation step has failed as well, and there is no template left.
+  // Waits until the escalation step has failed as well, so that no template is left.
   await chronicle.until(() => remediationsOf(world, "node-3").every((each) => verdict(each) === "False"), 12_000);
   chronicle.note("cluster", `${STORM_HOSTS.join(", ")} fall silent too: no network?`, "fault", "bad");
   for (const name of STORM_HOSTS) world.rack.host(name).hang();
   await chronicle.until(() => STORM_HOSTS.every((name) => chronicle.find(name, "unknown") !== undefined), 6_000);
-  // Well past the moment at which each of them would have been fenced, had the guard not held.
+  // Waits for longer than a fence of each of them would take to begin without the threshold.
   await chronicle.until(() => STORM_HOSTS.some((name) => remediationsOf(world, name).length > 0), STORM_WATCH_MS);
   const guarded = chronicle.entries.some((entry) => entry.scene === chronicle.scene && entry.step === "stormGuard");
   return [
@@ -179,7 +179,7 @@ function runsElsewhere(world: World, name: string): boolean {
   return pod?.status?.phase === "Running" && pod.metadata.deletionTimestamp === undefined;
 }
 
-/** Labels, annotations and taints of a node, as text; without what Kubernetes derives from its conditions. */
+/** Labels, annotations and taints of a node, as text, without the taints that Kubernetes derives from conditions. */
 function userMarks(world: World, name: string): string {
   const node = world.server.collection<Node>(NODES).get({ name });
   const sorted = (record: Record<string, string> | undefined): [string, string][] =>

@@ -10,7 +10,7 @@ import type { World } from "./world.ts";
 export interface Screen {
   title(text: string): void;
   entry(entry: Entry): void;
-  /** Draws the present state again, where there is a place for it. */
+  /** Draws the present state again, if the output is a terminal. */
   refresh(world: World): void;
   summary(results: readonly SceneResult[], violations: readonly string[]): void;
 }
@@ -42,13 +42,13 @@ const PLAIN = { good: "", bad: "", dim: "", bold: "", reset: "" };
 const COLOURS = { good: "\u001B[32m", bad: "\u001B[31m", dim: "\u001B[2m", bold: "\u001B[1m", reset: "\u001B[0m" };
 const CLEAR_LINE = "\u001B[2K";
 
-/** Lines for the reader. On a terminal a board with one line a host is kept below them. */
+/** Prints lines for the user. On a terminal, a board with one line per host stays below them. */
 export function textScreen(out: WriteStream | NodeJS.WritableStream): Screen {
   const terminal = "isTTY" in out && out.isTTY;
   const colour = terminal && process.env["NO_COLOR"] === undefined ? COLOURS : PLAIN;
   let board: string[] = [];
   const print = (line: string): void => {
-    // The board is wiped, the line printed in its place, and the board drawn again below.
+    // Clears the board, prints the line there, and draws the board again below it.
     const up = board.length === 0 ? "" : `\u001B[${board.length}A`;
     const below = board.map((row) => `${CLEAR_LINE}${row}\n`).join("");
     out.write(`${up}${terminal ? CLEAR_LINE : ""}${line}\n${below}`);

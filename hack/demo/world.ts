@@ -22,13 +22,13 @@ export interface World {
   server: ApiServer;
   rack: Rack;
   bmcs: ReadonlyMap<string, RedfishMock>;
-  /** File that leads kubectl and the agent here. */
+  /** Kubeconfig by which kubectl and the agent reach this API server. */
   kubeconfigPath: string;
   stop(): Promise<void>;
 }
 
-// The demo's cluster lives faster than a real one, so that three outages fit into a minute: a silent node is Unknown
-// after 2 s instead of 40 s, and hosts boot in seconds.
+// The demo's cluster is faster than a real one, so that three outages fit into a minute: a node is Unknown 2 s after
+// its last renewal instead of 40 s, and hosts boot in seconds.
 const KUBELET = { leasePeriodMs: 300, leaseDurationSeconds: 1, statusPeriodMs: 300, podPeriodMs: 200 };
 const CONTROLLERS = {
   nodeLifecycle: { monitorPeriodMs: 200, monitorGracePeriodMs: 2_000 },

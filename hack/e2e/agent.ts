@@ -5,18 +5,18 @@ import type { Child } from "../lib/processes.ts";
 import { NAMESPACE, SERVICE_ACCOUNT, repositoryPath } from "./world.ts";
 import type { World } from "./world.ts";
 
-/** An agent in a process of its own. */
+/** An agent that runs as a separate process. */
 export interface Agent {
   readonly instance: string;
   readonly running: boolean;
   readonly pid: number;
   /** SIGKILL: no clean-up, no release of the lease. */
   kill(): Promise<void>;
-  /** SIGSTOP: it stands still, and does not know. */
+  /** SIGSTOP: the process stops and does not notice it. */
   freeze(): void;
   /** SIGCONT: it continues. */
   thaw(): void;
-  /** Resolves once it has ended, by itself too. */
+  /** Resolves when the agent has ended, for any reason. */
   readonly ended: Promise<string>;
   /** SIGTERM, as Kubernetes ends a pod. */
   stop(): Promise<void>;
@@ -25,11 +25,11 @@ export interface Agent {
 }
 
 export interface AgentStart {
-  /** Where the agent finds the API server, if not at its own address. */
+  /** Another address at which the agent reaches the API server, such as a proxy. */
   via?: ApiAddress | undefined;
   /** The `main.ts` of another version. */
   program?: string | undefined;
-  /** The agent runs as the cluster's administrator, from a workstation, with its objects in this namespace. */
+  /** Runs the agent as the cluster administrator, as from a workstation, with its objects in this namespace. */
   asAdminIn?: string | undefined;
 }
 
@@ -57,11 +57,11 @@ export async function startAgent(
         ? []
         : ["--metrics-bind-address=127.0.0.1:0"]),
       "--health-probe-bind-address=127.0.0.1:0",
-      // 0.1.0 does not know it.
+      // Version 0.1.0 does not have this flag.
       ...(program === undefined ? ["--allow-local-workload-clusters=true"] : []),
       ...flags,
     ],
-    // The world's folder goes with it; a folder of the user's choice keeps the whole log.
+    // The world's folder is deleted at the end. A folder that the user names keeps the whole log.
     {
       logFile: join(process.env["IRONFENCE_E2E_LOGS"] ?? controlPlane.folder, `${instance}.log`),
       env: { POD_NAME: instance },

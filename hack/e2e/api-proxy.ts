@@ -6,25 +6,26 @@ import type { ApiAddress } from "../control-plane/kubeconfig.ts";
 import type { CertificateAuthority } from "../lib/pki.ts";
 
 /**
- * A proxy between the agent and the API server that can be made to do harm as proxies, NAT boxes and load balancers do.
+ * A proxy between the agent and the API server that can cause the faults of real proxies, NAT gateways and load
+ * balancers.
  */
 export interface ApiProxy {
-  /** Where the agent finds it. */
+  /** The address at which the agent reaches the proxy. */
   readonly address: ApiAddress;
-  /** Watches that are open, dark ones included. */
+  /** The number of open watches, including those that `darken` has stopped. */
   readonly watches: number;
-  /** How long what a watch brings is held back from now on; its order stays. */
+  /** How long the proxy delays each part of a watch from now on. The order of the parts stays. */
   watchDelayMs: number;
-  /** Resets every connection, whatever is under way on it. */
+  /** Resets every connection, including those with requests in progress. */
   cut(): void;
-  /** Watches bring nothing any more, though their connections stand; those that are opened meanwhile do not either. */
+  /** Stops the data of all watches, also of new ones, until `lighten`. Their connections stay open. */
   darken(): void;
-  /** Watches that are opened from now on work; the dark ones stay dark until they are cut. */
+  /** Lets new watches work again. Watches that `darken` has stopped receive no data until `cut`. */
   lighten(): void;
   close(): Promise<void>;
 }
 
-/** Starts the proxy on a free loopback port. What it passes on is what came, credentials included. */
+/** Starts the proxy on a free loopback port. It passes requests on unchanged, credentials included. */
 export async function startApiProxy(upstream: ApiAddress, authority: CertificateAuthority): Promise<ApiProxy> {
   const { certPem, keyPem } = await authority.issue({ commonName: "api", ipAddresses: ["127.0.0.1"], usage: "server" });
   const connections = new Set<Duplex>();
@@ -45,7 +46,7 @@ export async function startApiProxy(upstream: ApiAddress, authority: Certificate
       if (watch !== undefined) watches.delete(watch);
       onward.destroy();
     });
-    // The client sees a connection that broke, as it would without the proxy.
+    // The client sees a broken connection, as it would without the proxy.
     onward.once("error", () => response.destroy());
     request.pipe(onward);
   };
@@ -99,7 +100,7 @@ class Watch {
     this.#isDark = settings.dark;
   }
 
-  /** What has not been passed on yet never is. */
+  /** Drops all data that the proxy has not passed on yet. */
   darken(): void {
     this.#isDark = true;
   }
@@ -111,7 +112,7 @@ class Watch {
     answer.once("error", () => this.#response.destroy());
   }
 
-  /** All of one delay, timers keep the order in which they were set. */
+  /** Timers with the same delay fire in the order in which they were set. */
   #pass(step: () => void): void {
     setTimeout(() => {
       if (!this.#isDark) step();

@@ -14,8 +14,8 @@ interface VolumeAttachment {
 }
 
 /**
- * Stands in for the CSI driver's external-attacher, and for the part of the kubelet that says which volumes it has
- * mounted: without the latter no controller would wait for a dead node before detaching.
+ * Replaces the external-attacher of the CSI driver, and the part of the kubelet that reports mounted volumes. Without
+ * those reports, controllers would detach volumes without waiting for a dead node.
  */
 export async function runAttacher(api: KubeApi, signal: AbortSignal): Promise<void> {
   await api.watch<VolumeAttachment>(
@@ -23,7 +23,7 @@ export async function runAttacher(api: KubeApi, signal: AbortSignal): Promise<vo
     ({ type, object }) => {
       if (type === "DELETED" || object.spec.attacher !== CSI_DRIVER) return;
       void serve(api, object).catch((error: unknown) => {
-        // A newer version of the object is on its way, or the world is coming down.
+        // A newer version of the object follows on the watch, or the test is ending.
         if (!signal.aborted && !(error instanceof ApiStatusError)) throw error;
       });
     },

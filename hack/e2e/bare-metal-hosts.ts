@@ -3,7 +3,7 @@ import { PROVISIONED_STATUS } from "../rack/bare-metal-host-status.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import type { SimulatedHosts } from "./simulated-hosts.ts";
 
-/** Delays of the BareMetalHost operator, shorter than a real one's. */
+/** Delays of the simulated BareMetalHost operator. They are shorter than those of the real one. */
 export const OPERATOR = {
   lookMs: 300,
   reconcileMs: 10_000,
@@ -11,24 +11,24 @@ export const OPERATOR = {
   mirrorDelayMs: 1_000,
   deprovisionMs: 1_000,
 };
-/** In each namespace with BareMetalHosts. */
+/** The name of the Secret in each namespace with BareMetalHosts. */
 const CREDENTIALS = "bmc";
 
-/** Makes the Secret of the BMCs' account in a namespace of BareMetalHosts. */
+/** Creates the Secret with the account of the BMCs in a namespace with BareMetalHosts. */
 export async function createCredentials(api: KubeApi, namespace: string, { login }: SimulatedHosts): Promise<void> {
   await api.create(`/api/v1/namespaces/${namespace}/secrets`, {
     apiVersion: "v1",
     kind: "Secret",
-    // As its operator labels the Secrets that it uses.
+    // Metal3's operator puts this label on the Secrets that it uses.
     metadata: { name: CREDENTIALS, labels: { "environment.metal3.io": "baremetal" } },
     stringData: login,
   });
 }
 
-/** What is installed on hosts. */
+/** The image that is installed on hosts. */
 export const IMAGE = { url: "http://image.example/os.raw" };
 
-/** Who uses a host. */
+/** The consumer of a host. */
 export interface ConsumerRef {
   apiVersion: string;
   kind: string;
@@ -36,20 +36,20 @@ export interface ConsumerRef {
   name: string;
 }
 
-/** A BareMetalHost to be made; it has the name of its host of the rack. */
+/** A BareMetalHost that is to be created. Its name is that of its host in the rack. */
 export interface BareMetalHostSpec {
   name: string;
-  /** Available ones are off, and nothing is installed on them. */
+  /** Available hosts are off, and nothing is installed on them. */
   state?: "provisioned" | "externally provisioned" | "available";
   consumerRef?: ConsumerRef;
 }
 
-/** Gives an available host to a consumer, as the consumer's provider does: its operator installs it. */
+/** Gives an available host to a consumer, as the consumer's provider does. Metal3's operator then installs the host. */
 export async function giveHost(api: KubeApi, namespace: string, name: string, consumerRef: ConsumerRef): Promise<void> {
   await api.mergePatch(pathOf(namespace, name), { spec: { image: IMAGE, online: true, consumerRef } });
 }
 
-/** Takes a host back from its consumer, which begins with its deprovisioning. @returns whether that is done. */
+/** Deprovisions a host, and removes its consumer when that is done. Call it until it returns true. */
 export async function takeHostBack(api: KubeApi, namespace: string, name: string): Promise<boolean> {
   const path = pathOf(namespace, name);
   const { status } = await api.get<{ status: { provisioning: { state: string } } }>(path);
@@ -62,7 +62,7 @@ function pathOf(namespace: string, name: string): string {
   return `/apis/metal3.io/v1alpha1/namespaces/${namespace}/baremetalhosts/${name}`;
 }
 
-/** Makes the BareMetalHost of a host of the rack, as its operator would have left it. */
+/** Creates the BareMetalHost of a host in the rack, in the state in which Metal3's operator would have left it. */
 export async function createBareMetalHost(
   api: KubeApi,
   namespace: string,
@@ -74,7 +74,7 @@ export async function createBareMetalHost(
   await api.create(path, {
     apiVersion: "metal3.io/v1alpha1",
     kind: "BareMetalHost",
-    // Its owner allows that a Node's providerID leads to a host without a consumer.
+    // This annotation allows a Node to refer to a host without a consumer by its providerID.
     metadata: { name, ...(consumerRef === undefined && { annotations: { [ALLOW_PROVIDER_ID]: "true" } }) },
     spec: {
       online: isOn,

@@ -15,7 +15,7 @@ const PACKAGES = {
   kubeconform: "github.com/yannh/kubeconform/cmd/kubeconform",
   actionlint: "github.com/rhysd/actionlint/cmd/actionlint",
 } as const;
-/** As Helm's own releases set it: the version of Kubernetes for which it renders without a cluster. */
+/** The releases of Helm set this too: the version of Kubernetes for which Helm renders without a cluster. */
 const LINKED = ["chartutil", "lint/rules"]
   .flatMap((name) => [
     `-X helm.sh/helm/v3/pkg/${name}.k8sVersionMajor=1`,
@@ -23,7 +23,7 @@ const LINKED = ["chartutil", "lint/rules"]
   ])
   .join(" ");
 
-/** Where each program is. */
+/** The path of each program. */
 export type ChartTools = Readonly<Record<keyof typeof PACKAGES, string>>;
 
 /**

@@ -7,14 +7,14 @@ import { chromium } from "playwright-core";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
 
-/** Starts the browser of this machine. @throws Error that says what to install. */
+/** Starts the Chromium that is installed. @throws Error that says what to install. */
 export async function startChromium(): Promise<Browser> {
   const folders = (process.env.PATH ?? "").split(delimiter);
   const found = NAMES.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable);
   if (found === undefined) {
     throw new Error("there is no Chromium on PATH (Debian: apt-get install --no-install-recommends chromium)");
   }
-  // Chromium's own sandbox does not run as root, as in CI. It opens only pages of this repository here.
+  // The sandbox of Chromium does not work as root, as in CI. Tests open only pages of this repository.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath: found, args });
 }
@@ -33,10 +33,10 @@ interface AxeResult {
   passes: unknown[];
 }
 
-/** What axe-core finds wrong for users with disabilities; it fails if it has checked nothing. */
+/** The accessibility violations that axe-core finds. Fails if axe-core has checked nothing. */
 export async function axeViolations(page: Page): Promise<string[]> {
   const source = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  // Run by the debugger: the policy of the page lets in no script of others.
+  // The debugger runs the script, because the content security policy of the page allows no foreign script.
   await page.evaluate(source);
   const result = await page.evaluate<AxeResult>("axe.run(document, { resultTypes: ['violations', 'passes'] })");
   if (result.passes.length === 0) throw new Error("axe has checked nothing");

@@ -1,7 +1,7 @@
 import type { BmcRecord } from "./sushy-emulator.ts";
 import type { World } from "./world.ts";
 
-/** A node as the chronicle looks at it. */
+/** The fields of a Node that tests read. */
 export interface NodeView {
   metadata: {
     name: string;
@@ -17,7 +17,7 @@ export interface NodeView {
   };
 }
 
-/** A BareMetalRemediation as tests look at it. */
+/** The fields of a BareMetalRemediation that tests read. */
 export interface RemediationView {
   metadata: {
     name: string;
@@ -38,7 +38,7 @@ export interface RemediationView {
   };
 }
 
-/** One change as it was seen on a watch. */
+/** One change that a watch has received. */
 export interface Seen<T> {
   /** Milliseconds since the epoch. */
   atMs: number;
@@ -49,17 +49,17 @@ export interface Seen<T> {
 export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
 export const QUARANTINE = "ironfence.io/quarantine";
 
-/** What happened in a world since the chronicle was opened: every version of every node, remediation and pod. */
+/** Every version of every node, remediation and pod in a world since the chronicle was opened. */
 export interface Chronicle {
   nodes(name: string): Seen<NodeView>[];
   remediations(node: string): Seen<RemediationView>[];
   pods(uid: string): Seen<{ metadata: { uid: string } }>[];
-  /** What a host's BMC was asked since then. */
+  /** What the BMC of a host has recorded since then. */
   bmc(node: string): Promise<BmcRecord[]>;
   close(): void;
 }
 
-/** Opens a chronicle; what it misses before it returns is in its first `ADDED`s. */
+/** Opens a chronicle. Its first `ADDED` events show the objects as they are then. */
 export function openChronicle(world: World): Chronicle {
   const closed = new AbortController();
   const openedMs = Date.now();

@@ -10,22 +10,22 @@ import { findGo, goBuild, moduleSource } from "../lib/go.ts";
 import { startChild, tail } from "../lib/processes.ts";
 import { repositoryPath } from "./world.ts";
 
-// Cluster API's own controllers as a peer, with its CRDs and its permissions, all of one release.
+// Runs the controllers of Cluster API, with the CRDs and permissions of the same release.
 
 const SOURCE = repositoryPath("hack/peers/cluster-api");
 const MODULE = "sigs.k8s.io/cluster-api";
 const PROGRAM = "controllers";
-/** As Cluster API's own manifests name them. */
+/** Names from the manifests of Cluster API. */
 const NAMESPACE = "capi-system";
 const SERVICE_ACCOUNT = "capi-manager";
 
-/** What was taken from the module, ready for use. */
+/** The paths of what was built and copied from the module. */
 export interface ClusterApiPeer {
   /** The program of hack/peers/cluster-api. */
   program: string;
-  /** Upstream's CRDs, a file each. */
+  /** The folder of upstream's CRDs, one file each. */
   crds: string;
-  /** Upstream's ClusterRoles, without their bindings. */
+  /** The folder of upstream's ClusterRoles, without their bindings. */
   roles: string;
 }
 
@@ -33,7 +33,7 @@ export interface ClusterApiPeer {
  * Builds the controllers into the cache folder, once for each content of hack/peers/cluster-api, and puts upstream's
  * CRDs and roles next to them.
  *
- * @throws Error where they are not there and there is no Go.
+ * @throws Error if they are not in the cache and Go is not installed.
  */
 export async function prepareClusterApiPeer(progress: Progress, signal: AbortSignal): Promise<ClusterApiPeer> {
   const hash = createHash("sha256");
@@ -47,7 +47,7 @@ export async function prepareClusterApiPeer(progress: Progress, signal: AbortSig
   }
   progress(`go build ${MODULE} …`);
   const startedMs = performance.now();
-  // What is cut short must not be taken for whole by the next run.
+  // Builds into a temporary folder, so that the next run does not use the result of an interrupted build.
   const partial = `${folder}.${process.pid}`;
   try {
     await mkdir(partial, { recursive: true });
@@ -65,13 +65,13 @@ export async function prepareClusterApiPeer(progress: Progress, signal: AbortSig
   return peer;
 }
 
-/** Go's module cache is read-only, and so would be copies of its folders. */
+/** Copies file by file: Go's module cache is read-only, and copies of its folders would be as well. */
 async function copyFiles(names: readonly string[], from: string, to: string): Promise<void> {
   await mkdir(to);
   for (const name of names) await writeFile(join(to, name), await readFile(join(from, name)));
 }
 
-/** Cluster API's controllers, running. */
+/** The running controllers of Cluster API. */
 export interface RunningClusterApi {
   stop(): Promise<void>;
   /** The end of their log. */
@@ -79,8 +79,8 @@ export interface RunningClusterApi {
 }
 
 /**
- * Starts them with the permissions that Cluster API's manifests grant, and those that others add by its aggregation
- * label.
+ * Starts the controllers with the permissions that Cluster API's manifests grant and those that other projects add by
+ * the aggregation label.
  */
 export async function startClusterApi(peer: ClusterApiPeer, management: ControlPlane): Promise<RunningClusterApi> {
   const { api } = management;
@@ -108,5 +108,5 @@ export async function startClusterApi(peer: ClusterApiPeer, management: ControlP
   return { stop: () => child.stop(), log: () => tail(logFile) };
 }
 
-/** Upstream's manifests put its own role under this label, as providers do with theirs. */
+/** Upstream's manifests put this label on its own role, and providers put it on theirs. */
 const AGGREGATED = { "cluster.x-k8s.io/aggregate-to-manager": "true" };

@@ -6,8 +6,8 @@ const LIST = new URL("debian-packages.txt", import.meta.url);
 const CHECK_TIMEOUT_MS = 30_000;
 
 /**
- * Looks for the programs of debian-packages.txt, on PATH and in the folder for administrators, which goes on this
- * process's PATH.
+ * Looks for the programs of debian-packages.txt on PATH and in the sbin folder, which it adds to the PATH of this
+ * process.
  *
  * @throws Error that says what to install.
  */

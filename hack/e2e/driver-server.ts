@@ -13,9 +13,9 @@ import { repositoryPath } from "./world.ts";
 const START_TIMEOUT_MS = 30_000;
 const STATES = { On: "running", Off: "shut off", PoweringOff: "in shutdown", PoweringOn: "in shutdown" } as const;
 
-/** The example of a driver server, as a process, in front of hosts of a rack. */
+/** The example of a driver server, as a separate process that powers hosts of a rack. */
 export interface ExampleDriverServer {
-  /** What a Secret of type kubernetes.io/tls holds for it. */
+  /** The data of a Secret of type kubernetes.io/tls for this server. */
   readonly secret: { "tls.crt": string; "tls.key": string; "ca.crt": string };
   address(host: string): string;
   close(): Promise<void>;

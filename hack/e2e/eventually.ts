@@ -1,9 +1,9 @@
 const POLL_MS = 100;
 
 /**
- * Asks until the answer is neither undefined nor false.
+ * Calls `ask` until it returns neither undefined nor false.
  *
- * @throws Error that names `what` once `timeoutMs` have passed, with what `describe` says of the state then.
+ * @throws Error after `timeoutMs`, which names `what` and includes the state as `describe` returns it.
  */
 export async function eventually<T>(
   what: string,

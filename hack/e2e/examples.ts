@@ -4,9 +4,9 @@ import { BMC_PASSWORD, BMC_USERNAME } from "./sushy-emulator.ts";
 import { repositoryPath } from "./world.ts";
 import type { World } from "./world.ts";
 
-// The files of examples/ as users take them: only names, addresses, accounts and waiting times are replaced.
+// Applies the files of examples/ as users do. Only names, addresses, accounts and waiting times are replaced.
 
-/** What of the example stands for a user's own values. */
+/** Placeholders in the example, with the values that replace them. */
 type Substitutions = Readonly<Record<string, string>>;
 
 function substitute(manifest: Manifest, substitutions: Substitutions): Manifest {
@@ -15,12 +15,12 @@ function substitute(manifest: Manifest, substitutions: Substitutions): Manifest 
   return JSON.parse(text) as Manifest;
 }
 
-/** A device account's and trust anchor's values; the right ones by default. */
+/** The account of the device and its certificate authority; the right ones by default. */
 export interface TargetOverrides {
   password?: string;
   /** Another namespace than that of the example. */
   namespace?: string;
-  /** What the example's FencingTarget becomes in addition to its substitutions. */
+  /** Changes the FencingTarget of the example after the substitutions. */
   change?: (target: Manifest) => Manifest;
 }
 
@@ -50,7 +50,7 @@ export async function applyFencingTarget(world: World, node: string, overrides: 
 /** Which of the examples of NodeHealthChecks a test uses. */
 export type HealthCheckExample = "node-health-check" | "node-health-check-with-reprovision";
 
-/** Applies an example of a NodeHealthCheck with conditions that need to stand for one second only. */
+/** Applies an example of a NodeHealthCheck whose conditions have a duration of one second. */
 export async function applyHealthCheck(
   world: World,
   change: (manifest: Manifest) => Manifest = (same) => same,

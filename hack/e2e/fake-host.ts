@@ -6,12 +6,13 @@ import type { SushyEmulator } from "./sushy-emulator.ts";
 
 const POLL_MS = 50;
 
-/** Labels that the kubelets of fake hosts are configured with: what a node that registers again comes back with. */
+/** Labels in the configuration of the kubelets of fake hosts. A node that registers again has them. */
 const KUBELET_LABELS = { "node.kubernetes.io/instance-type": "fake-metal" };
 
 /**
- * One bare-metal host: a System of the emulator whose power decides whether a kubelet (a kwok of its own) runs. Off
- * ends the kubelet at once; On boots, after `bootMs`, into a new boot id, and registers the node if its object is gone.
+ * One bare-metal host: a System of the emulator, and a kubelet (its own kwok process) that runs while the System is on.
+ * Off ends the kubelet at once. On starts it after `bootMs` with a new boot id, and registers the node if its object is
+ * gone.
  */
 export class FakeHost {
   readonly name: string;
@@ -21,7 +22,7 @@ export class FakeHost {
   readonly #bootMs: number;
   #kwok: Kwok | undefined;
   #ordersSeen = 0;
-  /** Its disk died: it hangs on every boot until it is installed again from the network. */
+  /** The disk is broken: the host hangs on every boot until it is installed again from the network. */
   broken = false;
 
   constructor(
@@ -50,27 +51,27 @@ export class FakeHost {
     this.#kwok = await this.#controlPlane.startKwok(this.name);
   }
 
-  /** The kubelet falls silent in the middle of its work; the host stays on. */
+  /** Ends the kubelet abruptly; the host stays on. */
   async hang(): Promise<void> {
     const kwok = this.#kwok;
     this.#kwok = undefined;
     await kwok?.kill();
   }
 
-  /** The kubelet works on, in the same boot. */
+  /** Starts the kubelet again in the same boot. */
   async recover(): Promise<void> {
     this.#kwok ??= await this.#controlPlane.startKwok(this.name);
   }
 
-  /** How many power orders of one type the BMC has taken. */
+  /** How many power orders of one type the BMC has accepted. */
   async orderCount(resetType: "On" | "ForceOff"): Promise<number> {
     const records = await this.#bmc.records(this.systemUuid);
     return records.filter((record) => record.kind === "order" && record.value === resetType).length;
   }
 
   /**
-   * Lets the host do what its power does until `signal` aborts. A call that fails on a busy machine is passed to
-   * `onError`, and the order that it was about is followed again.
+   * Lets the host follow its power until `signal` aborts. If a call fails on a busy machine, the error goes to
+   * `onError` and the order is followed again.
    */
   async live(onError: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -86,7 +87,7 @@ export class FakeHost {
     }
   }
 
-  /** After an order, watches the power until it has settled, and acts on what it has become. */
+  /** After an order, waits until the power has settled, and starts or ends the kubelet. */
   async #follow(orders: number, signal: AbortSignal): Promise<void> {
     this.#ordersSeen = orders;
     const last = (await this.#bmc.records(this.systemUuid)).findLast((record) => record.kind === "order");
@@ -95,7 +96,7 @@ export class FakeHost {
       if (signal.aborted) return;
       await pause(POLL_MS);
       const now = (await this.#bmc.records(this.systemUuid)).filter((record) => record.kind === "order").length;
-      // A newer order changes what to wait for.
+      // A newer order replaces this one.
       if (now > this.#ordersSeen) return;
     }
     if (wanted === "Off") await this.hang();

@@ -3,14 +3,14 @@ import type { AddressInfo } from "node:net";
 import type { CertificateAuthority } from "../lib/pki.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 
-/** What an API server asks a kubelet for when a user reads the log of a pod. */
+/** The part of a kubelet that the API server calls when a user reads the log of a pod. */
 export interface FakeKubelet {
   /** The log of every pod on its node; undefined to give no answer at all. */
   log: (pod: string, isPrevious: boolean) => string | undefined;
   close(): Promise<void>;
 }
 
-/** Registers a node whose kubelet has logs and nothing else: the node is never Ready. */
+/** Registers a node whose kubelet only serves logs. The node is never Ready. */
 export async function startFakeKubelet(
   { api, authority }: { api: KubeApi; authority: CertificateAuthority },
   node: string,

@@ -6,14 +6,15 @@ import type { Scenario } from "./scenario.ts";
 import { deployDatabase } from "./workload.ts";
 import type { Database } from "./workload.ts";
 
-// How long each step of a whole fence takes, on the real control plane with a BMC that takes 2 s for a power change.
+// Measures how long each step of a whole fence takes, on the real control plane with a BMC that needs 2 s for a power
+// change.
 
 const ROUNDS = 6;
 export const BMC_DELAY_MS = 2_000;
 /** The duration of the condition in the health check of these scenarios. */
 const DURATION_MS = 1_000;
 
-/** The steps that are measured, in their order, with what they start from. */
+/** The measured steps in order: from which event to which. */
 export const WALK_STEPS = [
   "Unknown → CR created",
   "CR created → ForceOff on the wire",
@@ -29,13 +30,13 @@ export const WALK_STEPS = [
 ] as const;
 export type WalkStep = (typeof WALK_STEPS)[number];
 
-/** Milliseconds of each step, one value a round. */
+/** Milliseconds of each step, one value per round. */
 export type WalkFigures = Record<WalkStep, number[]>;
 
 /**
  * Prints the figures of six rounds, as `npm run bench -- fence` does.
  *
- * @param graceMs silence after which a node counts as dead. Without it the shorter one of the other tests.
+ * @param graceMs silence after which a node counts as dead; by default the shorter one of the other tests.
  */
 export async function measureWalk(graceMs?: number): Promise<WalkFigures> {
   const figures = await runWalks({ rounds: ROUNDS, bmcDelayMs: BMC_DELAY_MS, graceMs }, (round, steps) => {
@@ -55,7 +56,8 @@ export async function measureWalk(graceMs?: number): Promise<WalkFigures> {
 }
 
 /**
- * Kills a node and waits for the whole remediation, `rounds` times; `onRound` gets each round's figures as they come.
+ * Kills a node and waits until its remediation has ended, `rounds` times. Calls `onRound` with the figures of each
+ * round.
  */
 export async function runWalks(
   options: { rounds: number; bmcDelayMs: number; graceMs?: number | undefined },
@@ -161,7 +163,7 @@ function time(what: string, seen: { atMs: number } | undefined): number {
   return seen.atMs;
 }
 
-/** `median (min–max)` in seconds, one line a step. */
+/** `median (min–max)` in seconds, one line per step. */
 function formatWalk(figures: WalkFigures): string {
   const width = Math.max(...WALK_STEPS.map((step) => step.length));
   const seconds = (valueMs: number): string => (valueMs / 1000).toFixed(3);

@@ -1,4 +1,4 @@
-/** What of an OpenAPI schema decides which values it takes. */
+/** The keywords of an OpenAPI schema that decide which values are valid. */
 export interface Schema {
   type?: string;
   properties?: Readonly<Record<string, Schema>>;
@@ -13,7 +13,7 @@ export interface Schema {
   "x-kubernetes-validations"?: readonly { rule: string }[];
 }
 
-/** Strings of the kinds that the schemas of ironfence have; the first one that a schema takes is used. */
+/** Strings for the formats in the schemas of ironfence. The first one that a schema accepts is used. */
 const TEXTS = [
   "a",
   "300s",
@@ -24,7 +24,7 @@ const TEXTS = [
   Array.from({ length: 32 }, () => "AB").join(":"),
 ];
 
-/** A value in which every field of a schema is set. @param path for errors. */
+/** A value that sets every field of a schema. @param path for errors. */
 export function fillSchema(schema: Schema, path = ""): unknown {
   if (schema.enum !== undefined) return schema.enum[0];
   if (schema["x-kubernetes-int-or-string"] === true) return "50%";

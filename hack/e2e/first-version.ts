@@ -9,13 +9,16 @@ import { repositoryPath } from "./world.ts";
 const FIRST_VERSION = "96756e9";
 const GIT_TIMEOUT_MS = 60_000;
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
-/** What the agent runs with, as 0.1.0's own package-lock.json has it: about 6 s, once. Node is the present one. */
+/**
+ * Installs the dependencies of the agent from the package-lock.json of 0.1.0, once, in about 6 s. Node is the present
+ * one.
+ */
 const INSTALL = ["ci", "--omit=dev", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"];
 
 /**
- * Makes the tree of 0.1.0 in the cache folder from the history of this clone, with the packages of its own lock file.
+ * Checks out 0.1.0 into the cache folder from the history of this clone, and installs the packages of its lock file.
  *
- * @returns the folder, which nothing may change.
+ * @returns the folder. Callers must not change it.
  * @throws Error if the clone is too shallow, or npm cannot install the packages.
  */
 export async function installFirstVersion(): Promise<string> {
@@ -36,7 +39,7 @@ export async function installFirstVersion(): Promise<string> {
     await run("tar", ["-xf", archive, "-C", work], inClone);
     await run("npm", INSTALL, { ...inClone, cwd: work, timeoutMs: INSTALL_TIMEOUT_MS });
     await rename(work, folder).catch((error: unknown) => {
-      // Another test file was faster.
+      // Another test file created the folder first.
       if (!existsSync(folder)) throw error;
     });
   } finally {

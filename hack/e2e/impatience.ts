@@ -1,14 +1,14 @@
 import { applyObject } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 
-/** Durations of a BareMetalRemediation's strategy, with what they become. */
+/** New values for durations in the strategy of a BareMetalRemediation. */
 export type ShorterTimes = Readonly<Partial<Record<"timeout" | "powerOffTimeout", string>>>;
 
 /**
- * Has the API server shorten what new BareMetalRemediations wait for, where what asks for them cannot say it, or not so
+ * Lets the API server shorten durations of new BareMetalRemediations, for requests that cannot set them, or not so
  * short.
  *
- * @param which the start of their names: all by default.
+ * @param which the start of the names of the remediations; by default, all are shortened.
  */
 export async function shortenTimes(api: KubeApi, times: ShorterTimes, which = ""): Promise<void> {
   const apiVersion = "admissionregistration.k8s.io/v1";

@@ -3,28 +3,28 @@ import type { ObjectView } from "./machines.ts";
 
 const LOOK_MS = 300;
 
-/** On a Machine: it goes only once its host was taken back. */
+/** The finalizer that keeps a Machine until its host was taken back. */
 export const MACHINE_FINALIZER = "machine.example.com/provider";
 
-/** The controllers behind the Machines of one namespace: of Cluster API and its provider, or of OKD. */
+/** Simulated controllers for the Machines of one namespace: those of Cluster API and its provider, or those of OKD. */
 export interface MachineControllers {
-  /** Where the Machines are. */
+  /** The cluster of the Machines. */
   api: KubeApi;
   machines: string;
-  /** Of the cluster of their Nodes. */
+  /** The cluster of their Nodes. */
   nodes: KubeApi;
-  /** Whether the owner of a Machine deletes it. */
+  /** Whether the owner of a Machine is to delete it now. */
   isGivenUp?(machine: ObjectView): boolean;
-  /** Makes another Machine instead of one that is being deleted, where there is none yet. */
+  /** Creates another Machine for one that is being deleted, unless it exists already. */
   replace(machine: ObjectView): Promise<void>;
   /** Takes the host of a Machine that is being deleted back. @returns whether it has been taken. */
   takeHostBack(machine: ObjectView): Promise<boolean>;
 }
 
 /**
- * Plays them until `signal` aborts: an owner that makes another Machine for each that is deleted, and a provider that
- * takes the host of the old one back, deletes its Node, and has a Machine name its Node once there is one. Every step
- * can be repeated; one that fails is passed to `onError`, and tried again.
+ * Runs the controllers until `signal` aborts. The owner creates another Machine for each one that is deleted. The
+ * provider takes the host of the old Machine back, deletes its Node, and sets `nodeRef` of a Machine when its Node
+ * exists. Every step can be repeated. If one fails, the error goes to `onError` and the step is tried again.
  */
 export async function playMachineControllers(
   controllers: MachineControllers,

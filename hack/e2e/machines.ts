@@ -3,13 +3,13 @@ import type { Manifest } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import { repositoryPath } from "./world.ts";
 
-// Objects of Cluster API as its own controllers would have made them, in either version.
+// Creates objects of Cluster API as its controllers would, in either API version.
 
 const GROUP = "cluster.x-k8s.io";
 const INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io";
 const BEFORE = "2026-01-01T00:00:00Z";
 
-/** A condition in the form of either version. */
+/** A condition of either API version. */
 export interface ConditionView {
   type: string;
   status: string;
@@ -18,7 +18,7 @@ export interface ConditionView {
   message?: string;
 }
 
-/** A Machine, a health check or a request of either version, as tests look at them. */
+/** The fields of a Machine, health check or request that tests read, in either API version. */
 export interface ObjectView {
   apiVersion: string;
   metadata: {
@@ -49,13 +49,13 @@ export interface ObjectView {
 /** A cluster of Cluster API in the management cluster. */
 export interface MachinesOptions {
   api: KubeApi;
-  /** Of Cluster API's kinds. */
+  /** The API version of Cluster API's kinds. */
   version: "v1beta1" | "v1beta2";
   namespace: string;
   cluster: string;
 }
 
-/** Where objects of a group are in the management cluster. */
+/** Paths of collections in the management cluster. */
 export function machinePaths({ version, namespace }: Pick<MachinesOptions, "version" | "namespace">) {
   const root = `/apis/${GROUP}/${version}/namespaces/${namespace}`;
   return {
@@ -71,10 +71,10 @@ export function machinePaths({ version, namespace }: Pick<MachinesOptions, "vers
 }
 
 /**
- * Applies the CRDs of others, of kinds with several versions that one alone: those of $IRONFENCE_E2E_FOREIGN_CRDS where
- * it names a file or folder, such as upstream's own.
+ * Applies the CRDs of other projects. If a kind has several versions, only the given one is served. If
+ * $IRONFENCE_E2E_FOREIGN_CRDS names a file or folder, such as upstream's own, the CRDs come from there.
  *
- * @param clusterApi a folder of Cluster API's own, instead of that of ironfence.
+ * @param clusterApi a folder with upstream's CRDs of Cluster API, instead of those in hack/foreign-crds.
  */
 export async function applyForeignCrds(
   { api, version }: Pick<MachinesOptions, "api" | "version">,
@@ -89,12 +89,12 @@ export async function applyForeignCrds(
 function withVersion(manifest: Manifest, wanted: string): Manifest {
   const { versions, ...spec } = manifest["spec"] as { versions: { name: string; storage: boolean }[] };
   const found = versions.find(({ name }) => name === wanted);
-  // Upstream's webhooks that convert between versions are not there.
+  // The webhooks that convert between versions do not run here.
   const only = found === undefined ? versions : [{ ...found, served: true, storage: true }];
   return { ...manifest, spec: { ...spec, conversion: { strategy: "None" }, versions: only } };
 }
 
-/** Makes the Cluster, with a control plane and an infrastructure that are ready, and a MachineSet "workers". */
+/** Creates the Cluster, whose control plane and infrastructure are ready, and a MachineSet "workers". */
 export async function createCluster(options: MachinesOptions): Promise<void> {
   const { api, version, namespace, cluster } = options;
   const paths = machinePaths(options);
@@ -135,9 +135,9 @@ export async function createCluster(options: MachinesOptions): Promise<void> {
 }
 
 /**
- * Makes a Machine.
+ * Creates a Machine.
  *
- * @param extra.hasJoined whether it has become the node of its name: true by default.
+ * @param extra.hasJoined whether the node of the same name has joined the cluster: true by default.
  * @returns its UID.
  */
 export async function createMachine(
@@ -163,7 +163,7 @@ export async function createMachine(
     },
     spec: { ...machineSpec(options, name), providerID: providerIDOf(options, name) },
   });
-  // Conditions in both forms, as Cluster API's controllers of 1.9 and newer write them.
+  // Both forms of the conditions, as the controllers of Cluster API 1.9 and newer write them.
   const { v1beta1: old, v1beta2: current } = conditionsOf("Ready");
   const nodeRef = version === "v1beta1" ? { apiVersion: "v1", kind: "Node", name } : { name };
   await api.mergePatch(`${paths.machines}/${name}/status`, {
@@ -177,18 +177,18 @@ export async function createMachine(
   return (await api.get<ObjectView>(`${paths.machines}/${name}`)).metadata.uid;
 }
 
-/** What Metal3's provider has a Machine and its Node bear, where Machine, Node and host have one name. */
+/** The providerID that Metal3's provider gives a Machine and its Node, if Machine, Node and host have the same name. */
 export function providerIDOf({ namespace }: Pick<MachinesOptions, "namespace">, name: string): string {
   return `metal3://${namespace}/${name}/${name}`;
 }
 
-/** The Machine's condition of this type: in the form of its own version, and in the other one. */
+/** The condition of this type in both forms: that of the Machine's own version, and that of the other. */
 export function conditionForms({ status }: ObjectView, type: string): (ConditionView | undefined)[] {
   const other = status?.v1beta2?.conditions ?? status?.deprecated?.v1beta1?.conditions;
   return [status?.conditions, other].map((conditions) => conditions?.find((condition) => condition.type === type));
 }
 
-/** A condition that is true, in the form of each version. */
+/** A condition with status True, in the form of each version. */
 function conditionsOf(type: string) {
   const v1beta1 = { type, status: "True", lastTransitionTime: BEFORE };
   return { v1beta1, v1beta2: { ...v1beta1, reason: type, message: "" } };
@@ -202,7 +202,7 @@ function machineSpec({ cluster, version }: MachinesOptions, name: string): objec
   };
 }
 
-/** v1beta1 names the version too, v1beta2 the group alone. */
+/** References of v1beta1 name group and version, those of v1beta2 only the group. */
 function reference(version: MachinesOptions["version"], kind: string, name: string): object {
   return version === "v1beta1"
     ? { apiVersion: `${INFRASTRUCTURE}/v1beta1`, kind, name }

@@ -35,22 +35,22 @@ Go that takes about 7 minutes), Cluster API's controllers (3 more), Helm (3 more
 Later runs start at once. It ends with 0 only if every test has run and passed.
 `;
 
-/** The longest file takes about two and a half minutes by itself. */
+/** The slowest file takes about two and a half minutes if it runs alone. */
 const FILE_TIMEOUT_MS = 8 * 60_000;
-/** Each file has a control plane of its own (475 MiB) and waits most of the time, for boots and time-outs. */
+/** Each file has its own control plane (475 MiB) and spends most of its time waiting for boots and timeouts. */
 const FILES_AT_ONCE = 2;
 /** Characters of each error that are repeated at the end, where a CI system shows them. */
 const FAILURE_LENGTH = 500;
 
-/** The file that needs Cluster API's own controllers. */
+/** The file that needs the controllers of Cluster API. */
 const UPSTREAM = "cluster-api-upstream";
 /** Files that need Helm, kubeconform or actionlint. */
 const CHART = /\/(?:chart[-.]|release\.)/;
-/** Files that need programs of others in addition to those of the control plane. */
+/** Files that need programs of other projects in addition to the control plane. */
 const PEERS = new RegExp(`/peers/|${UPSTREAM}|${CHART.source}`);
 /**
- * Files that prove nothing about an older version of Kubernetes: they need none, compare the mock with the newest one,
- * or shorten the times of others with a MutatingAdmissionPolicy, which 1.36 serves and 1.33 does not.
+ * Files that run only on the newest version of Kubernetes. They need no cluster, compare the mock with the newest
+ * version, or shorten durations with a MutatingAdmissionPolicy, which 1.33 does not serve and 1.36 does.
  */
 const NEWEST_ONLY = new RegExp(`/peers/|${UPSTREAM}|conformance/real\\.|okd-stories|metal3-v1beta2`);
 
@@ -72,7 +72,7 @@ async function runFiles(files: readonly string[], concurrency: number): Promise<
   const counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
   const tests = run({ files: [...files], concurrency, timeout: FILE_TIMEOUT_MS, signal: stop.signal });
   tests.on("test:summary", ({ file, counts: of }) => {
-    // One summary a file and one over all.
+    // The reporter sends one summary per file and one for all files. Only the last one counts here.
     if (file !== undefined) return;
     counts.passed = of.passed;
     counts.failed = of.tests - of.passed - of.skipped - of.todo;
@@ -90,7 +90,7 @@ async function runFiles(files: readonly string[], concurrency: number): Promise<
   return counts;
 }
 
-/** The API conformance suite: the same cases as against the in-memory server, on a real one without any nodes. */
+/** Runs the API conformance suite: the same cases as against the in-memory server, on a real one without nodes. */
 async function runConformance(files: readonly string[]): Promise<Counts> {
   const controlPlane = await startControlPlane({ progress, nodeMonitorGracePeriodMs: 50_000 }, stop.signal);
   try {
@@ -102,11 +102,11 @@ async function runConformance(files: readonly string[]): Promise<Counts> {
   }
 }
 
-/** The tests in which calls are refused, each with the reason. */
+/** The tests in which the API server refuses calls, each with the reason. */
 const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
-  // An API server that is restarted answers before it has read the roles.
+  // A restarted API server answers before it has read the roles.
   "api-away",
-  // The permissions go while the agent may still run.
+  // The permissions are deleted while the agent may still run.
   "chart-removal",
   // The agent reports which permissions it lacks.
   "late-crds",
@@ -119,19 +119,19 @@ const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   "olm-bundle",
   // One of the mistakes is a family without its permissions.
   "twenty-mistakes",
-  // All is taken away, while an agent may still run.
+  // Everything is deleted while an agent may still run.
   "uninstall",
-  // The agent says that it may not read a kubeconfig.
+  // The agent reports that it must not read a kubeconfig.
   "workload-cluster",
 ]);
 
-/** Builds the programs of others that the files need. */
+/** Builds the programs of other projects that the files need. */
 async function preparePeers(files: readonly string[]): Promise<void> {
   if (files.some((file) => file.includes(UPSTREAM))) await prepareClusterApiPeer(progress, stop.signal);
   if (files.some((file) => CHART.test(file))) await prepareChartTools(progress, stop.signal);
 }
 
-/** Prints what is wrong with the permissions. @returns whether nothing is. */
+/** Prints permissions that are unused, refused or outdated. @returns whether there are none. */
 async function rightsAreProven(folder: string, files: readonly string[], isComplete: boolean): Promise<boolean> {
   const logs = await Promise.all(
     readdirSync(folder).map(async (name) =>
@@ -163,7 +163,7 @@ async function rightsAreProven(folder: string, files: readonly string[], isCompl
 async function main(chosen: readonly string[], kubernetes: string | undefined): Promise<number> {
   if (kubernetes !== undefined) {
     progress(`Kubernetes ${chooseKubernetes(kubernetes).version}`);
-    // The processes of the test files read it.
+    // The processes of the test files read this variable.
     process.env[KUBERNETES_VARIABLE] = kubernetes;
   }
   const all = ["test/conformance/*real.test.ts", "test/e2e/**/*.test.ts"]
@@ -185,10 +185,10 @@ async function main(chosen: readonly string[], kubernetes: string | undefined): 
   await mkdir(auditFolder, { recursive: true });
   if (readdirSync(auditFolder).length > 0)
     throw new Error(`${auditFolder} has to be empty: it would count for this run`);
-  // Built while tests run that do without, since these wait most of the time. One after the other: each build takes
-  // every core.
+  // Builds these programs while tests run that do not need them, since those tests mostly wait. Builds run one after
+  // the other, because each uses every core.
   const peer = preparePeers(withPeers);
-  // Awaited below, where a failure ends the run.
+  // Prevents an unhandled rejection. The promise is awaited below, where a failure ends the run.
   peer.catch(() => undefined);
   const results: Counts[] = [];
   if (conformance.length > 0) results.push(await runConformance(conformance));
@@ -206,7 +206,7 @@ async function main(chosen: readonly string[], kubernetes: string | undefined): 
   progress(
     `${sum("passed")} passed, ${sum("failed")} failed, ${sum("skipped")} skipped in ${files.length} files, ${seconds} s`,
   );
-  // A test that was skipped has shown nothing, and a run without tests even less.
+  // A skipped test proves nothing, and neither does a run without tests.
   const proven = sum("passed") > 0 && sum("failed") === 0 && sum("skipped") === 0 && results.length > 0;
   return proven && areRightsProven ? 0 : 1;
 }

@@ -6,20 +6,20 @@ import { machinePaths } from "./machines.ts";
 import type { Metal3World } from "./metal3-world.ts";
 
 /**
- * What tests look at in a world of Cluster API and Metal3, by the name of a Machine, which is that of its host and its
- * node.
+ * Reads the objects of a world of Cluster API and Metal3 by the name of a Machine. Its host and its node have the same
+ * name.
  */
 export class Metal3Look {
   readonly #world: () => Metal3World;
   readonly #timeoutMs: number;
 
-  /** @param world asked each time, since tests are declared before it is there. */
+  /** @param world called each time, since tests are declared before the world exists. */
   constructor(world: () => Metal3World, timeoutMs: number) {
     this.#world = world;
     this.#timeoutMs = timeoutMs;
   }
 
-  /** `eventually`, whose error shows the requests, what serves them, and the agents' logs. */
+  /** `eventually`, whose error shows the requests, the remediations, the health checks and the logs of the agents. */
   explain<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
     return eventually(what, this.#timeoutMs, ask, async () => {
       const { api, agents } = this.#world();
@@ -63,20 +63,20 @@ export class Metal3Look {
     return started.map(({ type }) => type);
   }
 
-  /** Annotations by which a user has the operator keep the host off. */
+  /** Annotations that make Metal3's operator keep the host off. */
   async holdsOf(name: string): Promise<string[]> {
     const { metadata } = await this.hostOf(name);
     return Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith("reboot.metal3.io/"));
   }
 
-  /** Has the operator look away from a host, so that a power-off waits; or not any more. */
+  /** Pauses or resumes Metal3's operator for a host. While it is paused, a power-off waits. */
   pause(name: string, isPaused: boolean): Promise<unknown> {
     return this.#world().api.mergePatch(`${this.#paths.hosts}/${name}`, {
       metadata: { annotations: { "baremetalhost.metal3.io/paused": isPaused ? "" : null } },
     });
   }
 
-  /** Waits until the node is Ready and untainted, its request and what that needed are gone. */
+  /** Waits until the node is Ready without taints, and its request and the off requests of the host are gone. */
   isBack(name: string): Promise<unknown> {
     return this.explain(`${name} is back, and nothing is left of its remediation`, async () => {
       const node = await this.nodeOf(name);

@@ -32,14 +32,14 @@ import { allReady, install, repositoryPath } from "./world.ts";
 
 const START_TIMEOUT_MS = 180_000;
 const NODES_READY_TIMEOUT_MS = 60_000;
-/** Silence after which a node of the management cluster is Ready=Unknown; that of the workload cluster has the same. */
+/** Silence after which a node is Ready=Unknown, in the management cluster and in the workload cluster. */
 const MANAGEMENT_GRACE_MS = 8_000;
-/** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
+/** The lease of a dead node expires before the node is Unknown, as with the defaults of 40 s and 50 s. */
 const KUBELETS = { leasePeriodMs: 1_500, leaseDurationSeconds: 3, statusPeriodMs: 1_500, podPeriodMs: 1_000 };
 /** The permissions that the agent is granted, and no more. */
 /**
- * `okd` since the CRDs of OKD are installed next to the others: its permissions are needed wherever its kinds are
- * served.
+ * `okd` is included because the CRDs of OKD are installed too: its permissions are needed in every cluster that serves
+ * its kinds.
  */
 const FAMILIES = ["cluster-api", "metal3-remediation", "bare-metal-host", "reprovision", "okd"];
 
@@ -48,7 +48,7 @@ export interface MachineSpec extends HostSpec {
   machineLabels: Readonly<Record<string, string>>;
 }
 
-/** A host that takes a second for each of its changes. */
+/** A host that takes one second for each change. */
 export const QUICK_HOST: Omit<HostSpec, "name"> = {
   powerOffDelayMs: 1_000,
   powerOnDelayMs: 1_000,
@@ -56,7 +56,7 @@ export const QUICK_HOST: Omit<HostSpec, "name"> = {
   reprovisionMs: 1_000,
 };
 
-/** Workers of a node pool, by which health checks select them. */
+/** Workers of a node pool. Health checks select them by the label of the pool. */
 export function workers(nodepool: string, names: readonly string[]): MachineSpec[] {
   return names.map((name) => ({ ...QUICK_HOST, name, machineLabels: { nodepool } }));
 }
@@ -72,17 +72,17 @@ export function controlPlane(names: readonly string[]): MachineSpec[] {
 export interface Metal3Hosts {
   machines: readonly MachineSpec[];
   /**
-   * Hosts without a consumer, which are off. The Machine of which one has the name, in addition to `-anew`, gets
-   * it as its successor: by a MachineSet, which deletes what is left to it, and a provider of this world.
+   * Hosts without a consumer, which are off. When the Machine `NAME` is deleted, its successor gets the spare host
+   * `NAME-anew`. The simulated MachineSet and provider of this world do this.
    */
   spares?: readonly HostSpec[];
-  /** BareMetalHosts that no Machine uses; their nodes are the management cluster's own. */
+  /** BareMetalHosts that no Machine uses. Their nodes belong to the management cluster. */
   bare?: readonly HostSpec[];
 }
 
 /**
- * A management cluster of Cluster API and Metal3, and a workload cluster on an API server of its own; the rack is the
- * truth about power.
+ * A management cluster of Cluster API and Metal3, and a workload cluster with its own API server. The simulated rack
+ * has the real power state of the hosts.
  */
 export interface Metal3World extends MachinesOptions {
   readonly management: ControlPlane;
@@ -95,9 +95,9 @@ export interface Metal3World extends MachinesOptions {
 }
 
 /**
- * Starts it and waits until every node is Ready.
+ * Starts the world and waits until every node is Ready.
  *
- * @param clusterApiCrds a folder of Cluster API's own CRDs, instead of that of ironfence.
+ * @param clusterApiCrds a folder with upstream's CRDs of Cluster API, instead of those in hack/foreign-crds.
  */
 export async function startMetal3World(
   options: Pick<MachinesOptions, "version" | "namespace" | "cluster">,
@@ -209,12 +209,14 @@ export async function startMetal3World(
   }
 }
 
-/** The name of the Machine that takes the place of another one, and of its host. */
+/** The name of the Machine that replaces another one. Its host has the same name. */
 export function successorOf(name: string): string {
   return `${name}-anew`;
 }
 
-/** A MachineSet that deletes and replaces the workers that are left to it, and Metal3's provider. */
+/**
+ * A simulated MachineSet that deletes and replaces the workers that a remediation leaves to it, and Metal3's provider.
+ */
 function ownersOf(options: MachinesOptions, nodes: KubeApi): MachineControllers {
   const { api } = options;
   const paths = machinePaths(options);
@@ -242,7 +244,7 @@ function consumerOf({ version, namespace }: MachinesOptions, name: string): Cons
   return { apiVersion: `infrastructure.cluster.x-k8s.io/${version}`, kind: "Metal3Machine", namespace, name };
 }
 
-/** Makes the Metal3Machine by which a Machine has taken the BareMetalHost of its name. */
+/** Creates the Metal3Machine that binds a Machine to the BareMetalHost of the same name. */
 async function createMetal3Machine(options: MachinesOptions, machine: { name: string; uid: string }): Promise<void> {
   const { name } = machine;
   const { api, namespace, version } = options;
@@ -258,7 +260,7 @@ async function createMetal3Machine(options: MachinesOptions, machine: { name: st
   });
 }
 
-/** A rack as those see it who look after some of its hosts. */
+/** The part of a rack that contains only some of its hosts. */
 function partOf(rack: Rack, isTheirs: (host: string) => boolean): Rack {
   return {
     ...rack,

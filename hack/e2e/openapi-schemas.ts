@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { KubeApi } from "../lib/kube-api.ts";
 
-// JSON schemas for kubeconform, from the OpenAPI document that an API server serves of every kind, CRDs included.
+// Writes JSON schemas for kubeconform from the OpenAPI document of an API server, which includes CRDs.
 
 type Schema = { [keyword: string]: unknown };
 
@@ -12,18 +12,18 @@ interface GroupVersionKind {
   kind: string;
 }
 
-/** The pattern of the files that `writeSchemas` writes, as kubeconform takes it. */
+/** The file name pattern of `writeSchemas`, in the notation of kubeconform. */
 export const SCHEMA_LOCATION = "{{.ResourceKind}}{{.KindSuffix}}.json";
 
 /**
- * Writes a schema for each of the kinds, in every version that the API server serves. Fields that it does not know are
- * errors.
+ * Writes a schema for each of the kinds, in every version that the API server serves. The schemas reject unknown
+ * fields.
  *
- * @returns the kinds that it does not serve.
+ * @returns the kinds that the API server does not serve.
  */
 export async function writeSchemas(api: KubeApi, folder: string, kinds: ReadonlySet<string>): Promise<Set<string>> {
   await mkdir(folder, { recursive: true });
-  // The API server calls this document plain text.
+  // The API server sends this document as text/plain, so it may arrive as a string.
   const index = await api.get<string | object>("/openapi/v3");
   const { paths } = (typeof index === "string" ? JSON.parse(index) : index) as { paths: object };
   const missing = new Set(kinds);
@@ -55,7 +55,7 @@ function kindsOf(schema: Schema): GroupVersionKind[] {
   return (schema["x-kubernetes-group-version-kind"] ?? []) as GroupVersionKind[];
 }
 
-/** What a schema refers to, and what that refers to. */
+/** All definitions that a schema refers to, directly or through others. */
 function closure(name: string, definitions: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   const open = [name];
@@ -68,7 +68,7 @@ function closure(name: string, definitions: Readonly<Record<string, unknown>>): 
   return found;
 }
 
-/** A schema that refuses fields that it does not name, with references to definitions of its own file. */
+/** Makes a schema reject unknown fields, and changes its references to definitions in the same file. */
 function strict(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(strict);
   if (typeof node !== "object" || node === null) return node;

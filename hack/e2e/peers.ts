@@ -19,7 +19,7 @@ import type { Host } from "../rack/host.ts";
 import { startRedfishMock } from "../redfish-mock/server.ts";
 import { eventually } from "./eventually.ts";
 
-// Our drivers and BMCs that others wrote; our simulated BMC and clients that others wrote.
+// Helpers to test our drivers against BMCs of other projects, and our simulated BMC against clients of other projects.
 
 const COMMAND_TIMEOUT_MS = 120_000;
 const POWER_TIMEOUT_MS = 30_000;
@@ -29,7 +29,7 @@ export const forever = (): AbortSignal => new AbortController().signal;
 
 const openDevice = createOpenDevice(new BmcGate(systemClock));
 
-/** Opens our driver for a peer's BMC; `caPem` is what vouches for its certificate. */
+/** Opens our driver for the BMC of another project. `caPem` is the certificate authority of that BMC. */
 export function openPeer(login: {
   address: string;
   username: string;
@@ -53,7 +53,7 @@ export function openPeer(login: {
   return Object.assign(device, { [Symbol.asyncDispose]: () => device.close() });
 }
 
-/** Sets and clears the boot from the network, and reads each back. */
+/** Sets and clears the network boot override, and reads it back each time. */
 export async function overrideBoot(device: PowerDriver): Promise<void> {
   await device.setBootOverride("NetworkOnce", forever());
   assert.equal(await device.readBootOverride(forever()), "NetworkOnce");
@@ -61,7 +61,7 @@ export async function overrideBoot(device: PowerDriver): Promise<void> {
   assert.equal(await device.readBootOverride(forever()), "None");
 }
 
-/** A fence, with each effect read back: identity, off, off again, on. */
+/** Runs a fence and reads each result back: identity, off, off again, on. */
 export async function fenceDevice(device: PowerDriver, systemUUID: string): Promise<void> {
   const reads = (state: "On" | "Off"): Promise<true> =>
     eventually(`the device reads ${state}`, POWER_TIMEOUT_MS, async () => {
@@ -87,7 +87,7 @@ export async function assertReadFails(device: PowerDriver, code: BmcErrorCode): 
   }
 }
 
-/** Runs a program of a peer's. @returns what it printed. */
+/** Runs a program of another project. @returns its output. */
 export function runPeer(
   command: string,
   args: readonly string[],
@@ -102,13 +102,15 @@ export interface RedfishWorld {
   readonly port: string;
   readonly username: string;
   readonly password: string;
-  /** The file of the certificate authority, and the environment that makes Python's clients trust it and no other. */
+  /**
+   * The file of the certificate authority, and the environment variables that make Python clients trust only that one.
+   */
   readonly caFile: string;
   readonly env: Readonly<Record<string, string>>;
-  /** A folder for what a peer writes. */
+  /** A folder for files that the other program writes. */
   readonly folder: string;
   host(name: string): Host;
-  /** The types of the orders that a host has taken. */
+  /** The types of the power orders that a host has accepted. */
   orders(name: string): string[];
   readonly sessionCount: number;
   [Symbol.asyncDispose](): Promise<void>;
@@ -117,12 +119,12 @@ export interface RedfishWorld {
 export const REDFISH_HOSTS = ["host-1", "host-2", "host-3"] as const;
 
 /**
- * DMTF's protocol validator asks the session's token for the statistics of chance, which about one in fifty of truly
- * random tokens misses: the same tokens each time, so that a test that passes today passes tomorrow.
+ * DMTF's protocol validator runs a statistical test of randomness on the session token. About one in fifty truly random
+ * tokens fails it, so the tokens come from a fixed seed.
  */
 const TOKEN_SEED = 1;
 
-/** Starts it; a session table of 32 leaves room for those that validators open and forget. */
+/** Starts the mock. Its session table has 32 entries, because validators open sessions without closing them. */
 export async function startRedfishWorld(): Promise<RedfishWorld> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-redfish-peers-"));
   const username = "admin";

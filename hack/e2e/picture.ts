@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 
-/** A colored box of a page. */
+/** A colored box on a page. */
 interface Box {
   x: number;
   y: number;
@@ -9,7 +9,7 @@ interface Box {
   fill: string;
 }
 
-/** A line of text as the browser has laid it out. */
+/** A line of text at the position where the browser shows it. */
 interface Line {
   x: number;
   y: number;
@@ -30,7 +30,7 @@ export interface Shown {
 
 const FONT = "system-ui, sans-serif";
 
-/** A picture of the whole page as text: it can be reviewed and compared, which a bitmap cannot. */
+/** A picture of the whole page as SVG text, which can be reviewed and compared in a diff. */
 export async function pictureOf(page: Page, title: string): Promise<string> {
   const shown = await page.evaluate<Shown>(`(${COLLECT})()`);
   return renderPicture(shown, title);
@@ -57,7 +57,7 @@ export function renderPicture({ width, height, boxes, lines }: Shown, title: str
   ].join("\n");
 }
 
-/** Without names, ports and paths of the machine that the picture was made on. */
+/** Replaces names, ports and paths of this machine. */
 function withoutMachine(text: string): string {
   return text
     .replaceAll(/(127\.0\.0\.1):\d+/gu, "$1:6443")

@@ -5,15 +5,15 @@ import type { Seen } from "./chronicle.ts";
 import { eventually } from "./eventually.ts";
 import type { PodView } from "./workload.ts";
 
-// Pods that a release treats differently, on one node.
+// Creates, on one node, pods of every kind that a release treats differently.
 
 const PODS = "/api/v1/namespaces/default/pods";
 const READY_TIMEOUT_MS = 60_000;
 const containers = [{ name: "main", image: "fake" }];
 
-/** What runs on one node in addition to a database. */
+/** The pods on one node in addition to a database. */
 export interface PodsOfAllKinds {
-  /** Asserts what a release of the node has done to each of them. */
+  /** Asserts what the release of the node has done to each pod. */
   assertReleased(seen: readonly Seen<PodView>[]): Promise<void>;
   remove(): Promise<void>;
 }
@@ -84,7 +84,7 @@ export async function deployPodsOfAllKinds(api: KubeApi, node: string, database:
       const versions = (pod: PodView): Seen<PodView>[] =>
         seen.filter(({ object }) => object.metadata.uid === pod.metadata.uid);
       for (const pod of [daemon, job]) {
-        // The controller of Jobs removes a finalizer of its own first.
+        // Waits, because the Job controller removes its own finalizer first.
         await eventually(`${pod.metadata.name} is gone`, READY_TIMEOUT_MS, () =>
           Promise.resolve(versions(pod).at(-1)?.type === "DELETED"),
         );

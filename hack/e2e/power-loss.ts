@@ -10,12 +10,12 @@ import type { RackWorld } from "./rack-world.ts";
 import { REMEDIATIONS, TARGETS, WALK_TIMEOUT_MS, explain } from "./scenario.ts";
 import type { Database, PodView } from "./workload.ts";
 
-// Hosts that lose their power on a control plane with the flags that Kubernetes ships with: what ironfence releases
-// before Kubernetes notices, and when.
+// Measures what ironfence releases before Kubernetes notices a power loss, and when. The control plane runs with the
+// default flags of Kubernetes.
 
-/** `--node-monitor-grace-period` of Kubernetes 1.36. */
+/** Default of `--node-monitor-grace-period` in Kubernetes 1.36. */
 const GRACE_MS = 50_000;
-/** A kubelet with `nodeLeaseDurationSeconds: 40` renews after so long. */
+/** A kubelet with `nodeLeaseDurationSeconds: 40` renews its lease every 10 s. */
 const RENEWAL_MS = 10_000;
 export const DURATION = "300s";
 export const HEALTH_CHECK_SPEC = {
@@ -23,7 +23,7 @@ export const HEALTH_CHECK_SPEC = {
   unhealthyConditions: [{ type: "Ready", status: "Unknown", duration: DURATION }],
 };
 
-/** A remediation as these tests look at it. */
+/** The fields of a remediation that these tests read. */
 export interface EarlyRemediation {
   metadata: { name: string; creationTimestamp: string };
   spec: { powerOnNotBefore?: string };
@@ -33,7 +33,7 @@ interface VolumeAttachment {
   spec: { nodeName: string };
 }
 
-/** A rack with stock flags, of which every change of nodes, pods and volume attachments is kept. */
+/** A rack with default flags. It keeps every change of nodes, pods and volume attachments. */
 export interface PowerLossWorld extends RackWorld {
   readonly nodes: Seen<NodeView>[];
   readonly pods: Seen<PodView>[];
@@ -41,10 +41,10 @@ export interface PowerLossWorld extends RackWorld {
 }
 
 /**
- * Starts hosts whose power goes at once, with an agent that has read each of them On in its present boot and has seen
- * its lease renewed twice.
+ * Starts hosts that lose power immediately, and an agent. Returns when the agent has read each host On in its present
+ * boot and has seen two renewals of its lease.
  *
- * @param isRead whether it reads the host of this name: it reads none whose health check forbids an early release.
+ * @param isRead whether the agent reads this host. It does not read hosts whose health check forbids an early release.
  */
 export async function startPowerLossWorld(
   names: readonly string[],
@@ -90,7 +90,7 @@ export async function startPowerLossWorld(
       stop,
     };
     for (const name of names.filter(isRead)) await readOn(kept, name);
-    // Nothing is early before the agent has seen two renewals of a lease.
+    // An early release needs an agent that has seen two renewals of the lease.
     for (let renewal = 0; renewal < 2; renewal += 1)
       await Promise.all(names.map((name) => awaitRenewal(kept, name, 0)));
     return kept;
@@ -118,22 +118,22 @@ export async function awaitRenewal(world: RackWorld, name: string, phase: number
   await new Promise((resolve) => setTimeout(resolve, phase * RENEWAL_MS));
 }
 
-/** Takes the power of a host away. Its BMC has power of its own. @returns when, in milliseconds since the epoch. */
+/** Cuts the power of a host but not that of its BMC. @returns the time, in milliseconds since the epoch. */
 export function losePower({ rack }: RackWorld, name: string): number {
   rack.host(name).order("ForceOff");
   return Date.now();
 }
 
-/** How long after the loss of power what had happened, in milliseconds. */
+/** Times since the loss of power, in milliseconds. */
 export interface PowerLossTimes {
   podGone: number;
-  /** The volume is not attached to the node any more. */
+  /** The volume is no longer attached to the node. */
   detached: number;
-  /** The successor of the pod runs, with its volume. */
+  /** The replacement of the pod runs with its volume. */
   replaced: number;
 }
 
-/** Waits until the pod of a database runs on another node, while its own still says that it is Ready. */
+/** Waits until the pod of a database runs on another node while its former node is still Ready. */
 export async function measureRelease(
   world: PowerLossWorld,
   database: Database,
@@ -160,7 +160,7 @@ export async function measureRelease(
   return { podGone: ended.atMs - lostMs, detached: detached.atMs - lostMs, replaced: replacedMs - lostMs };
 }
 
-/** Powers a host on, and waits until its node is as before and its remediation gone. */
+/** Powers a host on, and waits until its node is as before and its remediation is gone. */
 export async function returnHost(world: PowerLossWorld, name: string): Promise<void> {
   world.rack.host(name).order("On");
   await explain({ world, agents: world.agents }, `${name} is back`, WALK_TIMEOUT_MS, async () => {
@@ -173,7 +173,7 @@ export async function returnHost(world: PowerLossWorld, name: string): Promise<v
   });
 }
 
-/** The orders that the agent gave to a host since it lost its power at `lostMs`. */
+/** The orders that the agent has sent to a host since the loss of power at `lostMs`. */
 export function ordersSince({ rack }: RackWorld, name: string, lostMs: number): string[] {
   return rack
     .host(name)

@@ -8,7 +8,7 @@ import { repositoryPath } from "./world.ts";
 const START_TIMEOUT_MS = 30_000;
 const CALL_TIMEOUT_MS = 30_000;
 
-/** One series of an answer: its labels, and its values by time in seconds. */
+/** One series of a query result: its labels, and its values by time in seconds. */
 export interface Series {
   metric: Readonly<Record<string, string>>;
   values: readonly (readonly [seconds: number, value: string])[];
@@ -16,22 +16,22 @@ export interface Series {
 
 /** A real Prometheus that has loaded the rules of deploy/monitoring. */
 export interface Prometheus {
-  /** Evaluates an expression in each second of a time. @throws Error with Prometheus' own words. */
+  /** Evaluates an expression at each second of a range. @throws Error with the message of Prometheus. */
   range(expr: string, fromSeconds: number, toSeconds: number): Promise<readonly Series[]>;
-  /** The rules that it has loaded, and how their last evaluation went. */
+  /** The loaded rules, and the result of their last evaluation. */
   rules(): Promise<readonly { name: string; health: string; lastError?: string }[]>;
   /** The alerts that are pending or firing. */
   alerts(): Promise<readonly { labels: Readonly<Record<string, string>>; state: string }[]>;
-  /** How many of the agents it has scraped without an error. */
+  /** The number of agents that it scrapes without an error. */
   targetsUp(): Promise<number>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts it on the metrics pages of agents, scraped once a second.
+ * Starts a Prometheus that scrapes the metrics of agents once per second.
  *
- * @param folder where its data is.
- * @param rules those of deploy/monitoring by default.
+ * @param folder for its data.
+ * @param rules by default, those of deploy/monitoring.
  */
 export async function startPrometheus(agents: readonly string[], folder: string, rules?: object): Promise<Prometheus> {
   const [port] = await freePorts(1);

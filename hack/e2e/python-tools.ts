@@ -11,11 +11,11 @@ const REQUIREMENTS = fileURLToPath(new URL("python-requirements.txt", import.met
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * Installs what python-requirements.txt lists with pip into a virtual environment of its own, once for each version of
- * the list.
+ * Installs the packages of python-requirements.txt with pip into a virtual environment, once for each version of the
+ * file.
  *
- * @returns the environment's folder of programs, `python` among them.
- * @throws Error that says what to install where Python or its venv module is missing.
+ * @returns the folder of programs in the environment, including `python`.
+ * @throws Error that says what to install if Python or its venv module is missing.
  */
 export async function installPythonTools(progress: Progress, signal: AbortSignal): Promise<string> {
   const digest = createHash("sha256")

@@ -24,7 +24,7 @@ const START_TIMEOUT_MS = 120_000;
 const NODES_READY_TIMEOUT_MS = 60_000;
 /** Silence after which a node is Ready=Unknown: long enough for many kubelets on a busy machine. */
 const GRACE_MS = 6_000;
-/** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
+/** The lease of a dead node expires before the node is Unknown, as with the defaults of 40 s and 50 s. */
 const KUBELETS: KubeletOptions = {
   leasePeriodMs: 1_500,
   leaseDurationSeconds: 3,
@@ -37,16 +37,19 @@ export interface RackWorldOptions {
   targets?: readonly HostSpec[];
   /** Silence after which a node is Ready=Unknown: 6 s by default. */
   nodeMonitorGracePeriodMs?: number;
-  /** By default they renew leases of 3 s. */
+  /** By default they renew leases of 3 s every 1.5 s. */
   kubelets?: KubeletOptions;
 }
 
-/** A real control plane whose nodes are simulated hosts: the rack is the truth about power, and holds many of them. */
+/**
+ * A real control plane whose nodes are simulated hosts. The rack has their real power state and can contain many of
+ * them.
+ */
 export interface RackWorld extends Pick<SimulatedHosts, "rack" | "authority"> {
   readonly controlPlane: ControlPlane;
   readonly api: KubeApi;
   readonly hosts: SimulatedHosts;
-  /** For what plays other controllers. */
+  /** A client for simulated controllers of other projects. */
   readonly client: KubeClient;
   readonly agents: readonly Agent[];
   startAgent(flags: readonly string[], via?: ApiAddress): Promise<Agent>;
@@ -138,7 +141,7 @@ async function createTargets(api: KubeApi, hosts: SimulatedHosts, targets: reado
   }
 }
 
-/** Creates a health check over all nodes, and the template that it remediates by. */
+/** Creates a health check over all nodes, and its remediation template. */
 export async function createHealthCheck(
   { api }: Pick<RackWorld, "api">,
   strategy: object,
@@ -170,9 +173,7 @@ export async function createHealthCheck(
   });
 }
 
-/**
- * Creates a MachineHealthCheck of Cluster API with its Cluster. No family of the agent serves it unless it is chosen.
- */
+/** Creates a MachineHealthCheck of Cluster API with its Cluster. The agent serves it only if its family is chosen. */
 export async function createMachineHealthCheck(api: KubeApi): Promise<void> {
   const group = "cluster.x-k8s.io/v1beta1";
   const metadata = { namespace: "default", name: "workload" };

@@ -7,7 +7,7 @@ import { NAMESPACE } from "./world.ts";
 
 // Deletions that the API server may refuse.
 
-/** The policies that keep what a fence under way needs. */
+/** The policies that prevent the deletion of what a running fence needs. */
 export const IN_USE_BINDINGS = ["ironfence-in-use", "ironfence-fencingtarget-in-use"];
 const BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 const POLICY_TIMEOUT_MS = 60_000;
@@ -25,7 +25,9 @@ export async function tryDelete(api: KubeApi, path: string): Promise<string | un
   }
 }
 
-/** Asks for each deletion in order, as `kubectl delete --wait=false` does. @returns why some were refused, by path. */
+/**
+ * Requests each deletion in order, as `kubectl delete --wait=false` does. @returns the reasons of refusals, by path.
+ */
 export async function tryDeleteAll(api: KubeApi, manifests: readonly Manifest[]): Promise<Map<string, string>> {
   const refusals = new Map<string, string>();
   const paths = await Promise.all(manifests.map((manifest) => findPath(api, manifest)));
@@ -47,7 +49,7 @@ export async function untilRefused(api: KubeApi, phase: string): Promise<void> {
   });
 }
 
-/** Takes the policies out of force, as a user does who removes ironfence in spite of them. */
+/** Disables the policies, as a user does who removes ironfence in spite of them. */
 export async function overridePolicies(api: KubeApi): Promise<void> {
   for (const name of IN_USE_BINDINGS) await api.delete(`${BINDINGS}/${name}`);
   await eventually("the API server allows the deletion", POLICY_TIMEOUT_MS, async () => {

@@ -1,9 +1,9 @@
 import { readManifests } from "../lib/apply.ts";
 import type { Manifest } from "../lib/apply.ts";
 
-// What deploy grants the agent, compared with what the agents of the end-to-end tests have asked of their API servers.
+// Compares the permissions that deploy grants the agent with the requests of the agents in the end-to-end tests.
 
-/** A rule as RBAC has it. */
+/** A rule of RBAC. */
 interface Rule {
   apiGroups: readonly string[];
   resources: readonly string[];
@@ -14,12 +14,12 @@ interface Rule {
 /** One verb on one resource that a role grants to the agent. */
 export interface Right {
   role: string;
-  /** Where it holds; all namespaces by default. */
+  /** The namespace in which it applies; all namespaces by default. */
   namespace?: string | undefined;
   apiGroup: string;
   /** With its subresource, as in RBAC: `nodes/status`. */
   resource: string;
-  /** The only names for which it holds; all by default. */
+  /** The names for which it applies; all by default. */
   names?: readonly string[] | undefined;
   verb: string;
 }
@@ -34,17 +34,17 @@ export interface Call {
   isAllowed: boolean;
 }
 
-/** What the API server of one test was asked. */
+/** The requests to the API server of one test. */
 export interface AuditLog {
   /** The name of the test file. */
   test: string;
-  /** The agent's own calls. */
+  /** The calls of the agent. */
   calls: readonly Call[];
-  /** The roles that the test has given out, by name. */
+  /** The names of the roles that the test has applied. */
   roles: ReadonlySet<string>;
 }
 
-/** All empty where every right is used and every call is allowed. */
+/** All lists are empty if every permission is used and every call is allowed. */
 export interface Judgement {
   /** Granted and never used. */
   unused: string[];
@@ -62,13 +62,15 @@ const OF_USERS = new Set([
   "ironfence-metrics-reader",
   "ironfence-status-reader",
 ]);
-/** Granted to health check controllers of others as well, which write whole objects and watch no templates. */
+/**
+ * Granted to health check controllers of other projects as well. They write whole objects and do not watch templates.
+ */
 const OF_OTHERS = new Set([
   "ironfence-bare-metal-remediation: update ironfence.io/baremetalremediations",
   "ironfence-bare-metal-remediation: get ironfence.io/baremetalremediationtemplates",
 ]);
 
-/** Everything that the manifests under these paths grant the agent, bound or aggregated. */
+/** All permissions that the manifests in these paths grant the agent, by bindings or aggregation. */
 export async function readRights(paths: readonly string[]): Promise<Right[]> {
   const manifests = (await Promise.all(paths.map((path) => readManifests(path)))).flat();
   const isRole = ({ kind, metadata: { name } }: Manifest): boolean =>
@@ -88,7 +90,7 @@ function rightsOf({ metadata: { name: role, namespace }, ...manifest }: Manifest
   );
 }
 
-/** Reads a log of an API server. Calls of tests that have borrowed the agent's token are not its own. */
+/** Reads an audit log of an API server. Calls of tests that use the token of the agent do not count as the agent's. */
 export function readAuditLog(test: string, text: string): AuditLog {
   const events = text
     .split("\n")
@@ -101,7 +103,7 @@ export function readAuditLog(test: string, text: string): AuditLog {
 
 const AGENT = "ironfence";
 
-/** What is read of an event of the audit log, at the level Metadata. */
+/** The fields of an audit event of level Metadata that are read. */
 interface AuditEvent {
   verb: string;
   userAgent?: string;
@@ -109,7 +111,7 @@ interface AuditEvent {
   annotations?: Record<string, string>;
 }
 
-/** Requests for no resource, such as discovery, are allowed to every client. */
+/** Requests without a resource, such as discovery, are skipped: every client may send them. */
 function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
   if (objectRef === undefined) return [];
   const { subresource, apiGroup = "", namespace = "", name = "" } = objectRef;
@@ -119,8 +121,8 @@ function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
 }
 
 /**
- * Permissions that no end-to-end test uses, since they are for situations that take an OKD cluster, or longer than a
- * test may: with the test that shows the call, on the simulated API server.
+ * Permissions that no end-to-end test uses, because they need an OKD cluster or too much time. The value is a test that
+ * makes the call on the simulated API server.
  */
 export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
   // Volumes of pods that stay, such as those of a DaemonSet.
@@ -142,10 +144,10 @@ export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Compares permissions with calls. A call counts for the roles that its test has given out, so that no family uses the
+ * Compares permissions with calls. A call counts only for roles that its test has applied, so that no family uses the
  * permissions of another.
  *
- * @param onPurpose the tests that take permissions away on purpose: their refusals say nothing about the permissions.
+ * @param onPurpose the tests that remove permissions on purpose. Their refused calls do not count.
  */
 export function judgeRights(
   rights: readonly Right[],
@@ -169,7 +171,7 @@ export function judgeRights(
   };
 }
 
-/** A call counts for the roles of its namespace; for those of the whole cluster where there are none. */
+/** A call counts for the roles of its namespace. If there are none, it counts for cluster-wide roles. */
 function closest(rights: readonly Right[], call: Call): Right[] {
   const allowing = rights.filter((right) => allows(right, call));
   const here = allowing.filter(({ namespace }) => namespace !== undefined);

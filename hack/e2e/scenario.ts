@@ -11,7 +11,7 @@ import type { HealthCheckExample, TargetOverrides } from "./examples.ts";
 import { DEFAULT_WORLD, NAMESPACE, startWorld } from "./world.ts";
 import type { World, WorldOptions } from "./world.ts";
 
-// What several end-to-end tests do.
+// Steps that several end-to-end tests share.
 
 const START_TIMEOUT_MS = 120_000;
 const TARGETS_READY_TIMEOUT_MS = 60_000;
@@ -22,7 +22,7 @@ export const TARGETS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fenc
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/ironfence`;
 export const HEALTH_CHECK = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/workers";
 
-/** A `NodeHealthCheck` as tests look at it. */
+/** The fields of a `NodeHealthCheck` that tests read. */
 export interface HealthCheckView {
   status?: {
     observedNodes?: number;
@@ -45,7 +45,7 @@ export interface Scenario {
 
 export const WORKERS = ["worker-1", "worker-2", "worker-3", "worker-4"];
 
-/** Starts a world of four workers; agents are started by the test. */
+/** Starts a world of four workers. The test starts the agents. */
 export async function startScenario(options: Partial<WorldOptions> = {}): Promise<Scenario> {
   const nodes = WORKERS.map((name) => ({ name, labels: { "node-role.kubernetes.io/worker": "" } }));
   const world = await startWorld({ ...DEFAULT_WORLD, nodes, ...options }, AbortSignal.timeout(START_TIMEOUT_MS));
@@ -91,7 +91,7 @@ export async function targetsReady(scenario: Scenario, nodes: readonly string[] 
   }
 }
 
-/** A `FencingTarget` as tests look at it. */
+/** The fields of a `FencingTarget` that tests read. */
 export interface TargetView {
   status?: {
     powerState?: string;
@@ -120,7 +120,7 @@ export function explain<T>(
   });
 }
 
-/** What a remediation must leave as it was. */
+/** The marks of users on a node, which a remediation must leave as they were. */
 export interface NodeMarks {
   labels: Record<string, string>;
   annotations: Record<string, string>;
@@ -139,7 +139,7 @@ export async function marksOf({ world }: Scenario, name: string): Promise<NodeMa
   };
 }
 
-/** Gives a node a label, an annotation and a taint of its users', which a remediation must not lose. */
+/** Adds a label, an annotation and a taint of a user to a node. A remediation must keep them. */
 export async function decorate({ world }: Scenario, node: string): Promise<void> {
   await world.api.mergePatch(`/api/v1/nodes/${node}`, {
     metadata: { labels: { "example.com/rack": "r7" }, annotations: { "example.com/note": "keep this" } },
@@ -154,13 +154,13 @@ export function remediationOf(scenario: Scenario, node: string): Promise<Remedia
   );
 }
 
-/** Waits until a node is healthy again, nothing is left of its remediation, and the health check is clean. */
+/** Waits until a node is healthy again, its remediation is gone, and the health check no longer lists it. */
 export async function walkEnds(scenario: Scenario, node: string, before: NodeMarks): Promise<void> {
   const { world } = scenario;
   await explain(scenario, `${node} is back and its remediation gone`, WALK_TIMEOUT_MS, async () => {
     const view = await world.api.get<NodeView>(`/api/v1/nodes/${node}`);
     const remediations = await world.api.list<RemediationView>(REMEDIATIONS);
-    // Kubernetes takes its own condition taints off in its own time.
+    // Kubernetes removes its own condition taints with a delay.
     const settled = (view.spec.taints ?? []).every(({ key }) => !key.startsWith("node.kubernetes.io/"));
     return settled && readyOf(view) === "True" && remediations.length === 0;
   });
@@ -183,7 +183,7 @@ export async function walkEnds(scenario: Scenario, node: string, before: NodeMar
 /**
  * Fences a node that hangs, and waits until it is tainted. A pod that a finalizer holds keeps the fence there.
  *
- * @returns lets the pod go.
+ * @returns a function that removes the finalizer of the pod.
  */
 export async function holdFence(scenario: Scenario, victim: string): Promise<() => Promise<void>> {
   const { world } = scenario;
@@ -210,8 +210,8 @@ export async function holdFence(scenario: Scenario, victim: string): Promise<() 
 }
 
 /**
- * The order of a fence, from what the BMC and the API server saw: the out-of-service taint comes after the host was
- * read Off and goes before it is ordered on.
+ * Asserts the order of a fence by the records of the BMC and the API server. The out-of-service taint is added after
+ * the host was read Off, and removed before the power-on.
  */
 export async function assertOrder({ chronicle }: Scenario, node: string, taint: string): Promise<void> {
   const bmc = await chronicle.bmc(node);
@@ -228,24 +228,24 @@ export async function assertOrder({ chronicle }: Scenario, node: string, taint: 
   assert.ok(gone, `${taint} was taken off`);
   const intent = chronicle.remediations(node).find(({ object }) => object.status?.attempt?.action === "On");
   assert.ok(intent, "the intent to order the host on was written");
-  // Watches run apart from each other: what shows the order of two writes is the API server's revision.
+  // Watches are independent of each other, so only revisions of the API server show the order of two writes.
   assert.ok(revisionOf(gone.object) < revisionOf(intent.object), "the taint went before the host was ordered on");
 }
 
-/** Revisions are of the whole of etcd: they order the writes of all kinds. */
+/** A revision counts all writes to etcd, so it orders writes of different kinds. */
 export function revisionOf(object: { metadata: { resourceVersion: string } }): bigint {
   return BigInt(object.metadata.resourceVersion);
 }
 
-/** Whether a remediation has ended without success. */
+/** The condition Succeeded of a remediation if it is False. */
 export function failureOf(remediation: RemediationView | undefined) {
   const succeeded = conditionOf(remediation, "Succeeded");
   return succeeded?.status === "False" ? succeeded : undefined;
 }
 
 /**
- * Waits until the BMC has taken the power-off and the remediation says so. An agent that dies between the two leaves it
- * open whether the order was sent: its successor then sends one more, to a host that reads Off.
+ * Waits until the BMC has accepted the power-off and the remediation has recorded it. If an agent dies between the two,
+ * its successor does not know whether the order was sent, and sends it again to a host that reads Off.
  */
 export async function powerOffIsSent(scenario: Scenario, node: string, before = 0): Promise<void> {
   await explain(scenario, `${node} is ordered off, and that is on record`, WALK_TIMEOUT_MS, async () => {

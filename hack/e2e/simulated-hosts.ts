@@ -16,22 +16,22 @@ const USERNAME = "fencing";
 const PASSWORD = "correct-horse";
 const DEPS = { clock: systemClock, random: systemRandom };
 
-/** A rack behind a Redfish server of its own: the rack is the truth about power. */
+/** A rack behind a Redfish server. The rack has the real power state of the hosts. */
 export interface SimulatedHosts {
   readonly rack: Rack;
-  /** Signs what else serves in this world. */
+  /** Signs the certificates of other servers in this world. */
   readonly authority: CertificateAuthority;
-  /** What a Secret of the BMCs' account holds. */
+  /** The data of the Secret with the account of the BMCs. */
   readonly login: { username: string; password: string; "ca.crt": string };
-  /** Where the BMC of a host is, as a BareMetalHost and a FencingTarget name it. */
+  /** The address of a host's BMC, in the notation of a BareMetalHost and a FencingTarget. */
   address(host: string): string;
   close(): Promise<void>;
 }
 
-/** The addresses of all of them, for the annotation of their Secret. */
+/** A pattern for the addresses of all simulated BMCs, for the annotation of their Secret. */
 export const ALL_SIMULATED = "https://127.0.0.1:*, ipmi://127.0.0.1:*";
 
-/** Starts the hosts, with one BMC each. */
+/** Starts the hosts, each with one BMC. */
 export async function startSimulatedHosts(hosts: readonly HostSpec[]): Promise<SimulatedHosts> {
   const rack = createRack({ ...DEPS, hosts });
   const authority = await createCertificateAuthority(systemClock, "simulated hosts");
@@ -50,7 +50,7 @@ export async function startSimulatedHosts(hosts: readonly HostSpec[]): Promise<S
   };
 }
 
-/** The agent's own client, for what plays other controllers, with an administrator's permissions. */
+/** Opens the agent's client with the permissions of an administrator, for simulated controllers. */
 export async function openClient({
   kubeconfig,
 }: Pick<ControlPlane, "kubeconfig">): Promise<{ client: KubeClient; close: () => Promise<void> }> {

@@ -15,16 +15,14 @@ const LAUNCHER = fileURLToPath(new URL("sushy_bmc.py", import.meta.url));
 
 const READY_TIMEOUT_MS = 30_000;
 const CALL_TIMEOUT_MS = 10_000;
-/** The record leaves out what the harness itself reads; `sushy_bmc.py` knows it by this name. */
+/** The user agent of this harness. `sushy_bmc.py` does not record its requests. */
 const HARNESS = "ironfence-harness";
 
 /** The account of every emulated BMC. */
 export const BMC_USERNAME = "admin";
 export const BMC_PASSWORD = "emulated";
 
-/**
- * What the BMC was asked: a power order with its Redfish ResetType, or a reading by the agent that was answered `Off`.
- */
+/** A recorded request: a power order with its Redfish ResetType, or a reading by the agent with the answer `Off`. */
 export interface BmcRecord {
   /** Milliseconds since the epoch. */
   atMs: number;
@@ -34,7 +32,7 @@ export interface BmcRecord {
   value: string;
 }
 
-/** A running sushy-emulator with one System a host. */
+/** A running sushy-emulator with one System per host. */
 export interface SushyEmulator {
   /** `https://127.0.0.1:PORT`, with a certificate signed by `caPem`. */
   readonly url: string;
@@ -43,14 +41,13 @@ export interface SushyEmulator {
   readonly failed: Promise<never>;
   /** Reads a System's PowerState from the emulator's own API. */
   powerState(systemUuid: string): Promise<string>;
-  /** Orders power as a person at the BMC's own page would. */
+  /** Sends a power order, as a user on the web page of the BMC would. */
   order(systemUuid: string, resetType: "On" | "ForceOff"): Promise<void>;
   /**
-   * What the firmware does at power-on: reports where to boot from (`Pxe`, `Hdd`), and forgets an override that was for
-   * once.
+   * Does what the firmware does at power-on: returns the boot target (`Pxe`, `Hdd`), and clears a one-time override.
    */
   takeBootTarget(systemUuid: string): Promise<string>;
-  /** Every power order and every Off reading of one System so far, in order. */
+  /** All power orders and Off readings of one System so far, in order. */
   records(systemUuid: string): Promise<BmcRecord[]>;
   stop(): Promise<void>;
 }
@@ -137,7 +134,7 @@ export async function startSushyEmulator(
   };
 }
 
-/** Writes what the emulator reads at its start. @returns the certificate authority that a client must trust. */
+/** Writes the configuration of the emulator. @returns the certificate authority that a client must trust. */
 async function writeConfiguration(
   python: string,
   folder: string,

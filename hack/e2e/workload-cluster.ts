@@ -5,23 +5,23 @@ import { applyManifests, applyObject } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import { repositoryPath } from "./world.ts";
 
-/** Where Clusters, their Machines and kubeconfigs lie in the management cluster. */
+/** The namespace of Clusters, Machines and kubeconfigs in the management cluster. */
 export const CLUSTER_NAMESPACE = "default";
 
 const NODE_MONITOR_GRACE_PERIOD_MS = 8_000;
 
-/** A second control plane, which a management cluster knows as one of Cluster API's workload clusters. */
+/** A second control plane that the management cluster knows as a workload cluster of Cluster API. */
 export interface WorkloadCluster {
   readonly name: string;
   readonly controlPlane: ControlPlane;
-  /** Makes the Secret `<cluster>-kubeconfig` with an administrator's certificate. */
+  /** Creates the Secret `<cluster>-kubeconfig` with the certificate of an administrator. */
   publish(management: KubeApi, namespace?: string): Promise<void>;
   /**
-   * Same with a token of an administrator's ServiceAccount, which is made where there is none. @returns that
-   * kubeconfig's file.
+   * Creates the same Secret with a token of a ServiceAccount that is an administrator, and that ServiceAccount if it
+   * does not exist. @returns the file with this kubeconfig.
    */
   publishToken(management: KubeApi, serviceAccount: string): Promise<string>;
-  /** Ends every token of a ServiceAccount. */
+  /** Invalidates all tokens of a ServiceAccount. */
   revoke(serviceAccount: string): Promise<void>;
   stop(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import { eventually } from "./eventually.ts";
 
 const RUNNING_TIMEOUT_MS = 60_000;
 
-/** A pod as tests look at it. */
+/** The fields of a Pod that tests read. */
 export interface PodView {
   metadata: { name: string; namespace: string; uid: string; deletionTimestamp?: string };
   spec: { nodeName?: string };
@@ -16,9 +16,9 @@ export interface PodView {
 export interface Database {
   readonly podPath: string;
   pod(): Promise<PodView | undefined>;
-  /** Waits until the pod runs and its volume is attached there. @returns its node's name. */
+  /** Waits until the pod runs and its volume is attached to its node. @returns the name of that node. */
   runningNode(): Promise<string>;
-  /** The node of a pod of another UID than `formerUid`, if one runs and its volume is attached there. */
+  /** The node of a pod with another UID than `formerUid`, if the pod runs and its volume is attached to that node. */
   successorNode(formerUid: string | undefined): Promise<string | undefined>;
   attachedNodes(): Promise<string[]>;
   remove(): Promise<void>;

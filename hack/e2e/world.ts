@@ -17,11 +17,11 @@ export const SERVICE_ACCOUNT = "ironfence";
 
 const NODES_READY_TIMEOUT_MS = 60_000;
 
-/** Where a manifest of this repository lies. */
+/** The path of a file of this repository. */
 export const repositoryPath = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
 export interface WorldOptions {
-  /** Names of the nodes, one host each; labels by which health checks may select them. */
+  /** The nodes, each with one host. Health checks may select nodes by the labels. */
   nodes: readonly { name: string; labels?: Readonly<Record<string, string>> }[];
   /** How long the BMC takes for a power change. */
   powerDelayMs: number;
@@ -29,7 +29,7 @@ export interface WorldOptions {
   bootMs: number;
   /** Silence after which a node is Ready=Unknown. */
   nodeMonitorGracePeriodMs: number;
-  /** Apply deploy/kustomize at the start. */
+  /** Whether deploy/kustomize is applied at the start. */
   install: boolean;
 }
 
@@ -40,7 +40,7 @@ export const DEFAULT_WORLD = {
   install: true,
 } satisfies Partial<WorldOptions>;
 
-/** A cluster on a real control plane, with fake hosts behind BMCs that others wrote. */
+/** A cluster on a real control plane, with fake hosts behind BMCs of the sushy-emulator. */
 export interface World {
   readonly controlPlane: ControlPlane;
   readonly api: KubeApi;
@@ -52,8 +52,8 @@ export interface World {
 }
 
 /**
- * Applies what README.md and docs/tutorial/real-cluster.md say, with no replica in the Deployment: the agent runs
- * outside of the cluster here.
+ * Applies the manifests of README.md and docs/tutorial/real-cluster.md. The Deployment has no replicas, because the
+ * agent runs outside of the cluster.
  */
 export async function install(api: KubeApi): Promise<void> {
   await applyManifests(api, repositoryPath("deploy/node-health-check"));
@@ -118,7 +118,7 @@ interface NodeStatus {
   status: { conditions?: { type: string; status: string }[] };
 }
 
-/** Whether there are so many nodes, all of them Ready and without a taint. */
+/** Whether the cluster has `count` nodes, all of them Ready and without taints. */
 export async function allReady(api: KubeApi, count: number): Promise<boolean> {
   const nodes = await api.list<NodeStatus>("/api/v1/nodes");
   const ready = nodes.filter(

@@ -3,7 +3,7 @@ import type { FuzzTarget } from "./target.ts";
 import { parseBmcAddress } from "../../src/bmc/interface/address.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 
-// Addresses come from users who may write FencingTargets, and from the command line.
+// Fuzzes addresses. They come from users who may write FencingTargets, and from the command line.
 
 const addresses: FuzzTarget = {
   name: "address",

@@ -3,7 +3,8 @@ import type { FuzzTarget } from "./target.ts";
 import { parseStatus } from "../../src/bmc/http-driver/answers.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 
-// Answers come from driver servers that others write, and from any machine on the way.
+// Fuzzes answers of driver servers. They come from servers that users write, and from any machine between agent and
+// server.
 
 const PRINTABLE = /^[^\p{Cc}]{1,1000}$/u;
 

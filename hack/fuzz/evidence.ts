@@ -9,7 +9,7 @@ import { parseEntry } from "../../src/bmc/redfish/logs/parse-entry.ts";
 import { parseStart } from "../../src/bmc/redfish/logs/parse-start.ts";
 import { judgeEvidence } from "../../src/remediator/machine/rules/diagnosis/cause.ts";
 
-// The logs of a BMC, whose text is chosen by any client that can write to them.
+// Fuzzes logs of BMCs. Any client that can write to a log chooses its text.
 
 const NOW_MS = 1_793_000_000_000;
 const ENTRY = {
@@ -33,7 +33,7 @@ const TEXTS = [
   "11/23/2026 21:03",
 ];
 
-/** A text that a terminal, a page or a chat would act on. */
+/** Characters on which a terminal, a page or a chat would act. */
 const ACTIVE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}<>[\]{}`*|~\\$@]|:\/\//u;
 
 export const EVIDENCE_TARGETS: readonly FuzzTarget[] = [
@@ -87,7 +87,7 @@ export const EVIDENCE_TARGETS: readonly FuzzTarget[] = [
   },
 ];
 
-/** What is shown of entries is plain and bounded, whatever they say. */
+/** Checks that the shown text of entries is plain and bounded. */
 function mustBePlain(entries: readonly BmcLogEntry[]): void {
   const outage = { lostAtMs: NOW_MS - 60_000, startedAtMs: NOW_MS - 5_000, orderedAtMs: NOW_MS - 3_000 };
   const found = { clockAheadMs: 0, entries, sensors: [], lastResetMs: undefined, incomplete: undefined };

@@ -36,8 +36,8 @@ import { deriveKeys, seal, unseal } from "../../src/bmc/ipmi/packets/sealed.ts";
 import type { SessionKeys } from "../../src/bmc/ipmi/packets/sealed.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 
-// Every parser of bytes that the IPMI driver has: those that any machine on the network can reach, and those behind the
-// seal, which only a BMC that knows the password can.
+// Fuzzes every parser of the IPMI driver: those of plain datagrams, which any machine on the network can send, and
+// those of sealed datagrams, which only a BMC that knows the password can send.
 
 const STATUS_REQUEST = { netFn: 0x00, command: 0x01, data: [] };
 const SEQUENCE = 5;
@@ -45,7 +45,7 @@ const STATUS_OFF = encodeResponse({ ...STATUS_REQUEST, sequence: SEQUENCE }, 0, 
 const TAG = 7;
 const CONSOLE_SESSION_ID = 0x11223344;
 const SOME_KEY = createSecretKey(Buffer.alloc(20, 8));
-/** Of the suites that authenticate messages. */
+/** Session keys of the cipher suites that authenticate messages. */
 const KEYS: readonly SessionKeys[] = Object.values(CIPHER_SUITES)
   .filter(({ authenticates }) => authenticates)
   .map((suite) => deriveKeys(suite, createSecretKey(Buffer.alloc(20, 9))));
@@ -62,7 +62,7 @@ function consoleOf(suite: CipherSuite): Console {
   };
 }
 
-/** Head of an answer within the handshake: tag, status, and which client it is for. */
+/** The first bytes of an answer in the handshake: message tag, status, and the session id of the client. */
 const HANDSHAKE_HEAD = Buffer.from([TAG, 0, 4, 0, 0x44, 0x33, 0x22, 0x11]);
 const OPENED = [17, 3].map((id) => {
   const { algorithms } = CIPHER_SUITES[id as 3 | 17];
@@ -86,7 +86,7 @@ const datagrams: FuzzTarget = {
   },
 };
 
-/** What of a sealed datagram is vouched for: all but the RMCP header. */
+/** The offset from which a sealed datagram is authenticated: after the RMCP header. */
 const SEALED_FROM = 4;
 const sealed: FuzzTarget = {
   name: "ipmi sealed message",
@@ -103,7 +103,7 @@ const sealed: FuzzTarget = {
   },
 };
 
-/** A BMC that knows the keys, and encrypts badly. */
+/** Answers of a BMC that knows the keys and encrypts wrongly. */
 const ciphertexts: FuzzTarget = {
   name: "ipmi ciphertext",
   seeds: KEYS.map((keys) => {
@@ -125,7 +125,7 @@ const ciphertexts: FuzzTarget = {
   },
 };
 
-/** A BMC that knows the keys, and says what it likes. */
+/** Answers of a BMC that knows the keys and sends arbitrary messages. */
 const messages: FuzzTarget = {
   name: "ipmi message",
   seeds: [STATUS_OFF, encodeRequest(STATUS_REQUEST, SEQUENCE)],

@@ -29,7 +29,7 @@ users:
         b
 `;
 
-/** What anyone may write who may write a Secret next to a Cluster. */
+/** Fuzzes kubeconfigs, which any user may write who may write a Secret next to a Cluster. */
 export const KUBECONFIG_TARGETS: readonly FuzzTarget[] = [
   {
     name: "kubeconfig",

@@ -9,12 +9,12 @@ import {
   powerOffRefusal,
 } from "../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 
-// Objects of Metal3. Their CRDs are not ours, and an administrator may serve any: only their metadata is what it should
-// be.
+// Fuzzes objects of Metal3. Their CRDs come from another project, and an administrator may install any schema, so only
+// the metadata is reliable.
 
 const METADATA = { namespace: "metal3", name: "h1", uid: "uid-h1", resourceVersion: "1" };
 
-/** Anything that is JSON stands where spec and status should. */
+/** An object whose spec and status are arbitrary JSON. */
 function objectOf(input: Buffer): KubeObject {
   const { spec, status } = Object(JSON.parse(input.toString("utf8"))) as { spec?: unknown; status?: unknown };
   return { apiVersion: "metal3.io/v1alpha1", kind: "BareMetalHost", metadata: METADATA, spec, status } as KubeObject;

@@ -8,7 +8,8 @@ const page: Page = () => Promise.resolve({ status: 200, contentType: "text/plain
 const PAGES = { "/metrics": page, "/healthz": page };
 
 /**
- * What any client that reaches the agent's ports may send: method, target and Authorization of a request, a line each.
+ * Fuzzes requests of any client that reaches the ports of the agent. The lines of an input are method, target and
+ * Authorization.
  */
 export const METRICS_TARGETS: readonly FuzzTarget[] = [
   {

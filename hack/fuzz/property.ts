@@ -3,10 +3,10 @@ import { tryInput } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
 
 const CHANGES_MAX = 6;
-/** How often one change repeats a part of the input: parsers meet long and deep ones as well. */
+/** How often one change may repeat a part of the input, so that parsers also get long and deeply nested inputs. */
 const REPEATS_MAX = 400;
 
-/** Pieces that parsers stumble over, whatever they parse. */
+/** Pieces of text that are difficult for parsers of any format. */
 const TOKENS = [
   "\u0000",
   "ÿÿÿÿ",
@@ -44,7 +44,7 @@ const change: fc.Arbitrary<Change> = fc.record({
   value: fc.nat(65_535),
 });
 
-/** Inputs for a target: its seeds with a few changes, and bytes of no sense at all. */
+/** Inputs for a target: its seeds with a few changes, and random bytes. */
 export function inputsFor(target: FuzzTarget): fc.Arbitrary<Buffer> {
   const bred = fc
     .tuple(fc.constantFrom(...target.seeds), fc.array(change, { maxLength: CHANGES_MAX }))
@@ -54,7 +54,7 @@ export function inputsFor(target: FuzzTarget): fc.Arbitrary<Buffer> {
 }
 
 /**
- * No input makes the target fail: `fc.assert(fuzzProperty(target), { numRuns, seed })` for a run of any length, which
+ * The property that no input makes the target fail. `fc.assert(fuzzProperty(target), { numRuns, seed })` checks it, and
  * on failure reports the seed and the smallest input that it finds.
  */
 export function fuzzProperty(target: FuzzTarget): fc.IProperty<[Buffer]> {

@@ -23,7 +23,7 @@ import {
 } from "../../src/bmc/redfish/system/system.ts";
 import { parseTask, retryAfterMs } from "../../src/bmc/redfish/orders/task.ts";
 
-// What a Redfish service sends, from its text on. HTTP itself is undici's.
+// Fuzzes bodies of a Redfish service. undici parses HTTP itself.
 
 const hide = (text: string): string => text;
 const ORIGIN = "https://bmc-3.example";

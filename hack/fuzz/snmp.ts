@@ -8,7 +8,7 @@ import { OUTLET_TABLES, oidOf } from "../../src/bmc/snmp/tables/tables.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 import { MIBS } from "../../src/bmc/interface/mibs.ts";
 
-// Answers come from PDUs, and from any machine that can send packets in their name.
+// Fuzzes answers of PDUs. They come from PDUs, and from any machine that can forge their packets.
 
 function message(flags: number, tag: number): Buffer {
   const engine = Buffer.from("8000013e0461", "hex");
@@ -47,16 +47,19 @@ const envelopes: FuzzTarget = {
 };
 
 const PRINTABLE = /^[^\p{Cc}]{0,1000}$/u;
-/** The tags of values, by one digit of the input. */
+/** The tags of values. A digit of the input selects one. */
 const TAGS = [0x02, 0x04, 0x06, 0x42, 0x43, 0x80, 0x81, 0x41, 0x46, 0x05];
 
-/** An input is a table, whether the outlet had a meter, and the values: a digit for the tag, and a text or number. */
+/**
+ * An input has a table, whether the outlet has a meter, and the values. A value is a digit for the tag and a text or
+ * number.
+ */
 const statuses: FuzzTarget = {
   name: "outlet status",
   seeds: MIBS.flatMap((mib, at) => {
     const table = OUTLET_TABLES[mib];
     const texts = [oidOf(table.serial, "1"), oidOf(table.label, "1")];
-    // Uptime, engine ID and the values of one outlet that is off, of the only unit; the rest of the rows is empty.
+    // Uptime, engine ID and the values of one outlet that is off, on the only unit. The other rows are empty.
     const values = (off: string): string[] =>
       statusOids(table, "1").map((oid, field) => {
         if (field < 2) return ["4500000", "1abcdef"][field] ?? "";

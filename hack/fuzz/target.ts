@@ -1,21 +1,21 @@
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 
-/** One parser of what a BMC, a tenant or a person may send. Pure: the same input, the same outcome. */
+/** One parser of data from outside. It is pure: the same input has the same outcome. */
 export interface FuzzTarget {
   readonly name: string;
-  /** Well-formed inputs, from which others are bred. */
+  /** Well-formed inputs. The fuzzer changes them. */
   readonly seeds: readonly Buffer[];
   /**
-   * Reads one input, and checks what must be true of what came out.
+   * Parses one input, and checks invariants of the result.
    *
-   * @throws `refusal` where the input is refused; anything else is a defect.
+   * @throws `refusal` if the parser rejects the input. Any other error is a defect.
    */
   run(input: Buffer): void;
-  /** BmcError by default. */
+  /** The error of a rejected input; BmcError by default. */
   readonly refusal?: new (...given: never[]) => Error;
 }
 
-/** Runs a target. @throws what is a defect: everything but a refusal, and a prototype that the input has changed. */
+/** Runs a target. @throws for a defect: an error that is not a refusal, or a changed prototype. */
 export function tryInput(target: FuzzTarget, input: Buffer): void {
   try {
     target.run(input);
@@ -23,12 +23,12 @@ export function tryInput(target: FuzzTarget, input: Buffer): void {
     if (!(error instanceof (target.refusal ?? BmcError))) throw error;
   }
   for (const prototype of [Object.prototype, Array.prototype]) {
-    // A built-in prototype has nothing that `for in` would find, unless the code has put it there.
+    // `for in` finds nothing in a built-in prototype unless the code has added it.
     for (const name in prototype) throw new Error(`${target.name}: the input has given every object a ${name}`);
   }
 }
 
-/** For invariants within a target: a defect, and no refusal. */
+/** Checks an invariant in a target. If it fails, that is a defect and not a refusal. */
 export function must(truth: boolean, what: string): asserts truth {
   if (!truth) throw new Error(`it must be true that ${what}`);
 }

@@ -10,8 +10,8 @@ import { METAL3_TARGETS } from "./metal3.ts";
 import type { FuzzTarget } from "./target.ts";
 
 /**
- * Parsers of what BMCs, tenants, owners of hosts and strangers send: for the short run in the tests and the long one of
- * the bench.
+ * All parsers of data from BMCs, tenants, owners of hosts and untrusted clients. The tests fuzz them for a short time,
+ * and the bench for a long time.
  */
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   ...IPMI_TARGETS,

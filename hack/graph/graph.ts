@@ -1,10 +1,10 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
-/** Each node with those that it leads to. */
+/** For each node, the nodes to which it has an edge. */
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Each file of `src` below `root` with the files of `src` that it imports, types included. */
+/** For each file of `src` in `root`, the files of `src` that it imports, including imports of types. */
 export function importsOfFiles(root: string): Graph {
   const graph = new Map<string, Set<string>>();
   for (const file of globSync("src/**/*.ts", { cwd: root })) {
@@ -17,7 +17,7 @@ export function importsOfFiles(root: string): Graph {
   return graph;
 }
 
-/** Each folder with the other folders from which its files import. */
+/** For each folder, the other folders from which its files import. */
 export function importsOfFolders(files: Graph): Graph {
   const graph = new Map<string, Set<string>>();
   for (const [file, imported] of files) {
@@ -29,7 +29,7 @@ export function importsOfFolders(files: Graph): Graph {
   return graph;
 }
 
-/** The nodes that lead back to themselves. */
+/** The nodes that are part of a cycle. */
 export function onCircles(graph: Graph): string[] {
   return [...graph.keys()].filter((start) => {
     const reached = new Set<string>();

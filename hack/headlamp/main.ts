@@ -24,7 +24,7 @@ of the demo serves after its outages. The plugin is then in plugins/headlamp/dis
 const PLUGIN = fileURLToPath(new URL("../../plugins/headlamp", import.meta.url));
 const READY_TIMEOUT_MS = 30_000;
 const STEP_TIMEOUT_MS = 15 * 60_000;
-/** No package runs a script of its own, as in the repository itself. */
+/** Packages must not run install scripts, as in the repository itself. */
 const INSTALL = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
 const values = parseOptions({ help: { type: "boolean", short: "h", default: false } });
@@ -54,7 +54,7 @@ async function npm(args: readonly string[], env: Readonly<Record<string, string>
   if (code !== 0) throw new Error(`npm ${args.join(" ")} in plugins/headlamp ended with ${code ?? "a signal"}`);
 }
 
-/** Plays the demo, and hands over the address of its API server without TLS. */
+/** Runs the demo, and passes the address of its API server without TLS to `use`. */
 async function withDemo(use: (url: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-headlamp-"));
   const world = await startWorld(folder);

@@ -3,11 +3,10 @@ import type { Architecture } from "../lib/node-program.ts";
 import pins from "./debian.json" with { type: "json" };
 
 /**
- * Adds what the image has besides the packages of the bundle to their bill of materials (CycloneDX): Node, and Debian's
- * packages with their checksums.
+ * Adds Node and Debian's packages, with their checksums, to the bill of materials (CycloneDX) of the bundle.
  *
  * @param bundle the bill of materials that `npm run build` writes, in JSON.
- * @returns the one of the image, in JSON.
+ * @returns the bill of materials of the image, in JSON.
  */
 export function imageBillOfMaterials(bundle: string, architecture: Architecture): string {
   const { components, ...rest } = JSON.parse(bundle) as { components: object[] };

@@ -17,7 +17,7 @@ const BUILD_TIMEOUT_MS = 120_000;
 /**
  * Builds the image of the agent from scratch. The same commit gives the same digest.
  *
- * @param ca PEM file with certificate authorities that the agent trusts besides those of Debian.
+ * @param ca PEM file with certificate authorities that the agent trusts in addition to those of Debian.
  */
 export async function buildImage(
   architecture: Architecture,
@@ -40,7 +40,7 @@ export async function buildImage(
       "name" | "version" | "description" | "license" | "type",
       string
     >;
-    // Scripts and packages of development are of no use in the image, and scanners report them.
+    // Leaves out scripts and development dependencies: the image does not need them, and scanners report them.
     const packageJson = `${JSON.stringify({ name, version, description, license: terms, type }, undefined, 2)}\n`;
     const node = await nodeProgram(architecture, signal);
     const license = await nodeLicense(architecture, signal);

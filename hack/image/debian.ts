@@ -12,7 +12,7 @@ import pins from "./debian.json" with { type: "json" };
 const DOWNLOAD_TIMEOUT_MS = 120_000;
 const PINS_FILE = fileURLToPath(new URL("debian.json", import.meta.url));
 
-/** A package of Debian that the image takes files from. */
+/** A Debian package from which the image contains files. */
 export type DebianPackage = keyof typeof pins;
 const PACKAGES = Object.keys(pins) as DebianPackage[];
 
@@ -21,7 +21,7 @@ const PACKAGES = Object.keys(pins) as DebianPackage[];
  * unpacks them.
  *
  * @returns what `use` returns; it gets the folder of each package.
- * @throws Error for a package whose contents are not those of its checksum, or that Debian has replaced.
+ * @throws Error if a package does not match its checksum, or if Debian has replaced it.
  */
 export async function withDebianPackages<T>(
   architecture: Architecture,
@@ -91,7 +91,9 @@ interface Apt {
   download(name: string, version: string): Promise<string>;
 }
 
-/** Reads apt's sources into lists of its own below `folder`, so that packages of another architecture are found too. */
+/**
+ * Downloads the package lists of apt's sources into `folder`, so that it also finds packages of another architecture.
+ */
 async function openApt(folder: string, architecture: Architecture, signal: AbortSignal): Promise<Apt> {
   for (const path of ["state/lists/partial", "cache/archives/partial"]) {
     await mkdir(join(folder, path), { recursive: true });
@@ -108,7 +110,7 @@ async function openApt(folder: string, architecture: Architecture, signal: Abort
   };
   const options = Object.entries(settings).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
   const limit = limits(folder, signal);
-  // Without this, apt calls it a success if it reaches no mirror.
+  // Without this, apt reports success even if it reaches no mirror.
   await run("apt-get", [...options, "-q", "--error-on=any", "update"], limit);
   return {
     async newest(name) {

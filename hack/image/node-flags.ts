@@ -1,11 +1,11 @@
 /**
  * How the image starts Node.
  *
- * The agent makes much short-lived garbage: a small young generation saves 100 MiB. 4 MiB cost nothing at rest, where
- * the agent collects by itself, and with 1 MiB a storm of remediations takes twice as long (docs/evidence/memory.md).
- * Node fits the rest of the heap to the memory limit of the container. SIGUSR1 would open the debugger, and with it the
- * memory that holds passwords. With --permission nothing is written and no program is started, whatever a dependency
- * tries.
+ * The agent creates much short-lived garbage, so a small young generation saves 100 MiB. 4 MiB cost nothing at rest,
+ * because the agent then collects garbage itself. With 1 MiB a storm of remediations takes twice as long
+ * (docs/evidence/memory.md). Node adapts the rest of the heap to the memory limit of the container. SIGUSR1 would open
+ * the debugger, which gives access to memory with passwords. --permission prevents all dependencies from writing files
+ * and starting programs.
  */
 export const NODE_FLAGS = [
   "--max-semi-space-size=4",
@@ -15,7 +15,7 @@ export const NODE_FLAGS = [
 ] as const;
 
 /**
- * glibc keeps freed memory for each thread, and for later blocks of the size of a list's page: one pool for all threads
+ * glibc keeps freed memory for each thread, and for later blocks as large as a page of a list. One pool for all threads
  * and a fixed limit return 17 MiB of it.
  */
 export const MALLOC_ENVIRONMENT = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "131072" } as const;

@@ -6,11 +6,11 @@ import { CA_FILE, OWN_CA_FILE } from "./root-files.ts";
 import type { Entry } from "./tar.ts";
 import { tar } from "./tar.ts";
 
-// An image as the OCI image layout has it, with a manifest.json as `docker save` writes it. It depends on its files
-// alone.
+// Packs an image in the OCI image layout, with a manifest.json as `docker save` writes it. The result depends only on
+// the files.
 
 const MEDIA = "application/vnd.oci.image";
-/** Images say when they were made; this one is the same whenever that is. */
+/** A fixed creation time, so that the same files always give the same image. */
 const CREATED = "1970-01-01T00:00:00Z";
 
 export interface Image {
@@ -41,7 +41,7 @@ export function packImage(files: readonly Entry[], { name, version, architecture
     "manifest.v1+json",
   );
   const tag = `${name}:${version}`;
-  // podman takes the whole name from the first annotation, and containerd from the second.
+  // podman reads the whole name from the first annotation, and containerd from the second.
   const annotations = {
     "org.opencontainers.image.ref.name": `localhost/${tag}`,
     "io.containerd.image.name": `localhost/${tag}`,

@@ -4,13 +4,13 @@ import type { Architecture } from "../lib/node-program.ts";
 import type { DebianPackage } from "./debian.ts";
 import type { Entry } from "./tar.ts";
 
-/** Where Debian keeps the libraries of an architecture, and where programs look for the dynamic linker. */
+/** Paths of the libraries of an architecture in Debian, and of the dynamic linker in programs. */
 const PLACES = {
   amd64: { libraries: "lib/x86_64-linux-gnu", linker: "ld-linux-x86-64.so.2", link: "lib64/ld-linux-x86-64.so.2" },
   arm64: { libraries: "lib/aarch64-linux-gnu", linker: "ld-linux-aarch64.so.1", link: "lib/ld-linux-aarch64.so.1" },
 } as const satisfies Record<Architecture, object>;
 
-/** What Node's program is linked with. */
+/** The libraries that Node is linked with. */
 function librariesOf(architecture: Architecture): [DebianPackage, string][] {
   const { libraries, linker } = PLACES[architecture];
   return [
@@ -33,18 +33,18 @@ function copyrightOf(name: DebianPackage, folder: string): [path: string, source
 
 /** The certificate authorities that Debian trusts, in one file. */
 export const CA_FILE = "etc/ssl/certs/ca-certificates.crt";
-/** The agent's own, of the build argument. */
+/** The certificate authorities of the build argument. */
 export const OWN_CA_FILE = "etc/ssl/certs/own.crt";
 
-/** What the image is made of. */
+/** The contents of the image. */
 export interface Contents {
   architecture: Architecture;
   packages: Readonly<Record<DebianPackage, string>>;
   /** The bundle of the agent, as `npm run build` makes it. */
   bundle: string;
-  /** Of the whole image (CycloneDX). */
+  /** The bill of materials of the whole image (CycloneDX). */
   billOfMaterials: string;
-  /** Says that the bundle is an ES module; its text. */
+  /** Text of package.json, which declares that the bundle is an ES module. */
   packageJson: string;
   /** Node's program for the architecture. */
   node: string;
@@ -71,8 +71,8 @@ export async function rootFiles(contents: Contents): Promise<Entry[]> {
     ...(await Promise.all(libraries)),
     { path: link, target: `/${folder}/${linker}` },
     { path: `usr/${folder}/libstdc++.so.6`, target: "libstdc++.so.6.0.30" },
-    // A program that its user may run and not read leaves no core dump, and hides its memory from that user's other
-    // processes.
+    // If users may run a program but not read it, the kernel writes no core dump of it and hides its memory from their
+    // other processes.
     await file("usr/bin/node", node, 0o711),
     await file("app/ironfence.js", bundle),
     text("app/ironfence.js.cdx.json", billOfMaterials),

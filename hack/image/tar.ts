@@ -1,5 +1,5 @@
-// A tar archive that depends on its entries alone: no times, no owners and no order of a file system. nanotar writes no
-// symbolic links.
+// Packs a tar archive that depends only on its entries: not on times, owners or the order of a file system. nanotar is
+// not used because it writes no symbolic links.
 
 /** A file, a symbolic link or a folder of an archive. */
 export type Entry =
@@ -8,7 +8,7 @@ export type Entry =
   | { path: string; isFolder: true };
 
 const BLOCK = 512;
-/** Bytes of a name in the old format, which is enough here. */
+/** Maximum length of a name in the ustar header, in bytes. */
 const NAME_MAX = 100;
 
 /**

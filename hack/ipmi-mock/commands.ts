@@ -10,7 +10,7 @@ import type { Step } from "./faults.ts";
 const USER = 2;
 const OPERATOR = 3;
 const ADMINISTRATOR = 4;
-/** How long the BMC is away when it is ordered to restart itself. */
+/** How long the BMC does not answer after a command to restart itself. */
 const RESTART_MS = 8_000;
 
 const OK = 0x00;
@@ -32,7 +32,7 @@ const CONTROL_ORDERS: Readonly<Record<number, PowerOrderType>> = {
   5: "GracefulShutdown",
 };
 const BOOT_DEVICES: Readonly<Record<number, "None" | "Pxe" | "Hdd">> = { 0: "None", 1: "Pxe", 2: "Hdd" };
-/** Largest part of the FRU inventory that is given at once. */
+/** The most bytes of the FRU inventory in one answer. */
 const FRU_CHUNK_BYTES_MAX = 24;
 
 export interface CommandAnswer {
@@ -68,7 +68,7 @@ const COMMANDS: readonly Command[] = [
   { step: "GetSELTime", netFn: 0x0a, command: 0x48, privilege: USER, run: getSelTime },
 ];
 
-/** What a request within a session asks for. */
+/** The step that a request in a session belongs to. */
 export function stepOf({ netFn, command }: Request): Step {
   if (netFn === 0x06 && command === 0x3b) return "SetSessionPrivilegeLevel";
   if (netFn === 0x06 && command === 0x3c) return "CloseSession";
@@ -103,12 +103,14 @@ export function systemGuid(bmc: Bmc): Buffer {
   ]);
 }
 
-/** There is no "powering off": a host that still may write is on. */
+/** IPMI has no state "powering off". A host that can still write reads On. */
 function chassisStatus(bmc: Bmc): readonly number[] {
   return [bmc.readPower() === "Off" ? 0x00 : 0x01, 0x00, 0x00];
 }
 
-/** By the policy of the host when mains power came back, or by a command. The channel is that of the LAN. */
+/**
+ * The cause of the last restart: the policy of the host after mains power returned, or a command over the LAN channel.
+ */
 function restartCause({ host }: Bmc): readonly number[] {
   const byPolicy = host.spec.restorePolicy === "AlwaysOn" ? 0x06 : 0x07;
   return [host.startedByMains ? byPolicy : 0x01, 0x01];
@@ -127,7 +129,7 @@ function controlChassis(bmc: Bmc, [control = 0xff]: readonly number[]): CommandA
 
 function setBootOptions(bmc: Bmc, data: readonly number[]): CommandAnswer {
   const [parameter = 0, flags = 0, device = 0] = data;
-  // Set in progress, flag clearing and acknowledgements are taken and mean nothing here.
+  // "Set in progress", flag clearing and acknowledgements are accepted and have no effect.
   if ((parameter & 0x7f) !== 5) return [0, 3, 4].includes(parameter & 0x7f) ? ok([]) : refuse(PARAMETER_UNSUPPORTED);
   if (data.length < 6) return refuse(LENGTH_INVALID);
   const target = BOOT_DEVICES[(device >> 2) & 0x0f];

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What a datagram asks of the BMC, by the names of the specification. */
+/** What a datagram asks of the BMC, with the names of the specification. */
 export const STEPS = [
   "GetChannelAuthenticationCapabilities",
   "GetChannelCipherSuites",
@@ -33,8 +33,8 @@ export type Step = (typeof STEPS)[number];
 const byte = z.int().min(0).max(255);
 
 /**
- * Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the
- * same.
+ * Faults that can be injected into a mock. They are plain JSON, so that tests, scenario files and the control endpoint
+ * use the same form.
  */
 export const faultRuleSchema = z.strictObject({
   /** Steps that the rule is for: all by default. */
@@ -46,17 +46,17 @@ export const faultRuleSchema = z.strictObject({
     z.strictObject({ type: z.literal("loseRequest") }),
     /** The request takes effect; its answer never arrives: a hang after the effect. */
     z.strictObject({ type: z.literal("loseAnswer") }),
-    /** The network delivers the request late: whatever was sent after it has long been carried out. */
+    /** The network delivers the request late, when requests that were sent after it have already taken effect. */
     z.strictObject({ type: z.literal("lateRequest"), delayMs: z.number().min(0) }),
-    /** A bad network: each datagram, either way, is lost or doubled by chance. */
+    /** A bad network: each datagram in either direction may be lost or duplicated at random. */
     z.strictObject({
       type: z.literal("badNetwork"),
       lossPercent: z.number().min(0).max(100),
       duplicatePercent: z.number().min(0).max(100),
     }),
     /**
-     * The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are
-     * gone.
+     * The BMC restarts at this request, before or after its effect. It does not answer for `downMs`, and its sessions
+     * are gone.
      */
     z.strictObject({ type: z.literal("restartBmc"), effect: z.enum(["none", "done"]), downMs: z.number().min(0) }),
     /** The answer comes late. */
@@ -67,13 +67,13 @@ export const faultRuleSchema = z.strictObject({
     z.strictObject({ type: z.literal("duplicateAnswer") }),
     /** The answer before this one comes again, ahead of it. */
     z.strictObject({ type: z.literal("replay") }),
-    /** The answer comes only behind the next one. */
+    /** The answer comes after the next one. */
     z.strictObject({ type: z.literal("reorder") }),
     /** The answer lacks this many bytes at its end. */
     z.strictObject({ type: z.literal("truncate"), bytes: z.int().positive().default(5) }),
-    /** The answer has bytes of no meaning behind it. */
+    /** Meaningless bytes follow the answer. */
     z.strictObject({ type: z.literal("pad"), bytes: z.int().positive().max(60_000).default(4) }),
-    /** The message's own checksums are wrong; what authenticates it is right. */
+    /** The checksums of the message are wrong; its authentication code is right. */
     z.strictObject({ type: z.literal("badChecksum") }),
     /** The code that authenticates the answer is wrong. */
     z.strictObject({ type: z.literal("badAuthCode") }),
@@ -83,20 +83,20 @@ export const faultRuleSchema = z.strictObject({
     z.strictObject({ type: z.literal("wrongTag") }),
     /** The answer names another session. */
     z.strictObject({ type: z.literal("wrongSessionId") }),
-    /** The session number of the answer is not a new one. */
+    /** The answer repeats a session sequence number. */
     z.strictObject({ type: z.literal("staleSequence") }),
     /** The answer to Open Session names other algorithms than those asked for. */
     z.strictObject({
       type: z.literal("otherAlgorithms"),
       algorithms: z.tuple([byte, byte, byte]).default([0, 0, 0]),
     }),
-    /** A refusal by an RMCP+ status (Open Session, RAKP), whole or of one byte alone. */
+    /** A refusal by an RMCP+ status (Open Session, RAKP). If `short`, the answer is only the status byte. */
     z.strictObject({ type: z.literal("status"), status: byte, short: z.boolean().default(false) }),
     /** A command is refused with this completion code, and has no effect. */
     z.strictObject({ type: z.literal("completionCode"), completionCode: byte }),
-    /** A command succeeds with this data in place of its own. */
+    /** A command succeeds with this data instead of its own. */
     z.strictObject({ type: z.literal("data"), data: z.array(byte).max(200) }),
-    /** Random bytes in place of the answer. */
+    /** Random bytes instead of the answer. */
     z.strictObject({ type: z.literal("garbage"), bytes: z.int().min(0).max(60_000).default(48) }),
   ]),
 });
@@ -109,7 +109,7 @@ export type FaultAction = z.output<typeof faultRuleSchema>["action"];
 export class FaultBook {
   #rules: { steps: ReadonlySet<Step>; action: FaultAction; left: number }[] = [];
 
-  /** @returns the way to take the fault away. @throws Error where the rule makes no sense. */
+  /** @returns a function that removes the fault. @throws Error if the rule is invalid. */
   add(rule: FaultRule): () => void {
     const { steps, times, action } = faultRuleSchema.parse(rule);
     const entry = { steps: new Set(steps ?? STEPS), action, left: times ?? Infinity };
@@ -123,7 +123,7 @@ export class FaultBook {
     this.#rules = [];
   }
 
-  /** The fault of the newest rule that matches this step, and counts it. */
+  /** The fault of the newest rule that matches this step. Counts the use of the rule. */
   take(step: Step): FaultAction | undefined {
     const entry = this.#rules.find(({ steps, left }) => left > 0 && steps.has(step));
     if (entry === undefined) return undefined;

@@ -9,7 +9,7 @@ import type { MockSession } from "./sessions.ts";
 
 type Sequenced = Request & { sequence: number };
 
-/** What a BMC answers, before it is bytes. */
+/** An answer of a BMC before it is encoded. */
 export type Reply =
   | ({ kind: "sessionless"; version: "1.5" | "2.0"; request: Sequenced } & CommandAnswer)
   | { kind: "handshake"; type: number; payload: Buffer }
@@ -17,7 +17,7 @@ export type Reply =
 
 const OUTSIDE = { encrypted: false, authenticated: false, sessionId: 0, sequence: 0 };
 
-/** The datagram of an answer, spoilt by a fault. */
+/** Encodes an answer as a datagram, damaged if a fault says so. */
 export function toDatagram(reply: Reply, fault: FaultAction | undefined, random: Random): Buffer {
   const datagram = reply.kind === "handshake" ? handshake(reply.type, reply.payload, fault) : message(reply, fault);
   if (fault?.type === "truncate") return datagram.subarray(0, -fault.bytes);

@@ -28,7 +28,7 @@ export interface IpmiMockOptions {
   bmcKey?: Secret;
   /** Highest privilege level of that user, 2 to 4 (administrator): 4 by default. */
   privilegeMax?: number;
-  /** Cipher suites that it knows: 3 and 17 by default. */
+  /** Cipher suites that the BMC supports: 3 and 17 by default. */
   suites?: readonly CipherSuiteId[];
   /** Size of the session table: 4 by default. */
   sessionsMax?: number;
@@ -46,10 +46,12 @@ export interface IpmiMock {
   /** For example, `ipmi://127.0.0.1:40123`. */
   readonly address: string;
   readonly port: number;
-  /** Switches a fault on; returns the way to switch it off. Of several that match a request the newest is applied. */
+  /**
+   * Adds a fault, and returns a function that removes it. If several faults match a request, the newest one applies.
+   */
   addFault(rule: FaultRule): () => void;
   clearFaults(): void;
-  /** Requests received, oldest first; repeated and damaged datagrams are none. */
+  /** Requests received, oldest first, without repeated and damaged datagrams. */
   readonly requests: readonly LoggedRequest[];
   /** The steps of `requests`. */
   steps(): Step[];
@@ -60,10 +62,13 @@ export interface IpmiMock {
   close(): Promise<void>;
 }
 
-/** Requests that the log holds; the oldest are dropped. */
+/** The log keeps at most this many requests, and drops the oldest. */
 const REQUESTS_MAX = 10_000;
 
-/** Starts the simulated BMC of one host, which speaks IPMI 2.0. Its faults: here those of the wire, in `Bmc` lies. */
+/**
+ * Starts the simulated BMC of one host with IPMI 2.0. Faults of the protocol are injected here, and wrong states in
+ * `Bmc`.
+ */
 export async function startIpmiMock(options: IpmiMockOptions): Promise<IpmiMock> {
   const mock = new MockServer(options);
   await mock.listen(options.port ?? 0);
@@ -133,7 +138,7 @@ class MockServer implements IpmiMock {
     return new Promise((resolve, reject) => {
       this.#socket.once("error", reject);
       this.#socket.bind(port, "127.0.0.1", () => {
-        // From now on: a client that went away, which is not an error of the mock.
+        // From now on an error means that a client is gone, which is not an error of the mock.
         this.#socket.off("error", reject).on("error", () => undefined);
         this.port = this.#socket.address().port;
         resolve();
@@ -150,13 +155,13 @@ class MockServer implements IpmiMock {
     return this.#closed;
   }
 
-  /** UDP knows no refusal that this socket could send: a BMC that is not up is silent. */
+  /** This socket cannot send a refusal over UDP, so a BMC that is not up does not answer. */
   #receive(datagram: Buffer, from: RemoteInfo): void {
     this.datagramCount += 1;
     this.#arrive(datagram, from, "now");
   }
 
-  /** @param when whether the network has held the datagram back already. */
+  /** @param when whether the datagram comes now or after a delay of the network. */
   #arrive(datagram: Buffer, from: RemoteInfo, when: "now" | "late"): void {
     if (this.#bmc.reachability !== "up") return;
     const task = this.#service.understand(datagram);
@@ -175,13 +180,13 @@ class MockServer implements IpmiMock {
     this.requests.push({ atMs: this.#clock.nowMs(), step: task.step, data: task.data });
     if (this.requests.length > REQUESTS_MAX) this.requests.shift();
     this.#carryOut(task, fault, from);
-    // The second copy has a number that was seen, or comes to a state that has gone on.
+    // The second copy has a sequence number that was received before, or the handshake is already in a later state.
     const isDoubled = fault?.type === "duplicateRequest" || this.#happens(fault, "duplicatePercent");
     const again = isDoubled ? this.#service.understand(datagram) : undefined;
     if (again?.accept() === true) this.#carryOut(again, fault, from);
   }
 
-  /** Whether the bad network strikes this time. */
+  /** Whether the bad network affects this datagram. */
   #happens(fault: FaultAction | undefined, what: "lossPercent" | "duplicatePercent"): boolean {
     return fault?.type === "badNetwork" && this.#random.next() * 100 < fault[what];
   }

@@ -32,7 +32,7 @@ export interface IpmiServiceOptions {
   bmc: Bmc;
   username: string;
   password: Secret;
-  /** K_G, where it has one. */
+  /** The BMC key K_G, if it has one. */
   bmcKey: Secret | undefined;
   /** Highest privilege level of the user. */
   privilegeMax: number;
@@ -40,25 +40,25 @@ export interface IpmiServiceOptions {
   sessionsMax: number;
 }
 
-/** What a received datagram asks for, understood but not yet done. */
+/** A parsed request that has not taken effect yet. */
 export interface Task {
   step: Step;
   /** The command's data, or the payload of a handshake step. */
   data: readonly number[];
-  /** Takes it in, once: false for a number of a session that was received before. */
+  /** Accepts the request. Returns false if its session sequence number was received before. */
   accept(): boolean;
-  /** Does it. @param fault may take the place of the effect. @returns undefined where a BMC says nothing. */
+  /** Runs the request. @param fault may replace the effect. @returns undefined if the BMC does not answer. */
   run(fault: FaultAction | undefined): Reply | undefined;
 }
 
 type PlusPacket = Extract<Packet, { version: "2.0" }>;
 
-/** What a BMC does with the datagrams it receives, as IPMI 2.0 has it. */
+/** Handles received datagrams as IPMI 2.0 specifies. */
 export class IpmiService {
   readonly sessions: SessionTable;
   readonly #options: IpmiServiceOptions;
   readonly #userKey: KeyObject;
-  /** What the session's keys are made of. */
+  /** The key from which session keys are derived. */
   readonly #sessionsKey: KeyObject;
 
   constructor(options: IpmiServiceOptions) {
@@ -68,7 +68,7 @@ export class IpmiService {
     this.sessions = new SessionTable(options, options.sessionsMax);
   }
 
-  /** @returns undefined for what a BMC silently drops: damaged, of no session. */
+  /** @returns undefined if a BMC would silently drop the datagram, because it is damaged or belongs to no session. */
   understand(datagram: Buffer): Task | undefined {
     const packet = parsePacket(datagram);
     if (packet === undefined) return undefined;
@@ -219,7 +219,7 @@ export class IpmiService {
 
 const always = (): boolean => true;
 
-/** The answer to a command, unless a fault takes the place of its effect. */
+/** The answer to a command, unless a fault replaces its effect. */
 function answerOf(fault: FaultAction | undefined, run: () => CommandAnswer): CommandAnswer {
   if (fault?.type === "completionCode") return { completionCode: fault.completionCode, data: [] };
   if (fault?.type === "data") return { completionCode: 0, data: fault.data };

@@ -11,23 +11,23 @@ import type { Secret } from "../../src/runtime/secret.ts";
 /** A session without traffic ends after this time (IPMI 2.0, 6.12.15). */
 const IDLE_MS_MAX = 60_000;
 
-/** One place in the session table, from the Open Session request on. */
+/** One entry of the session table, from the Open Session request on. */
 export interface MockSession {
   readonly bmcId: number;
   readonly consoleId: number;
   readonly suite: CipherSuite;
-  /** Privilege level that was asked for. */
+  /** Privilege level that the client requested. */
   readonly privilegeMax: number;
   privilege: number;
   usedAtMs: number;
   handshake: Handshake | undefined;
-  /** There once the session is active. */
+  /** Set when the session is active. */
   keys: SessionKeys | undefined;
   sent: number;
   readonly received: SequenceWindow;
 }
 
-/** What RAKP 1 and 2 have agreed on. */
+/** Values that RAKP messages 1 and 2 have exchanged. */
 export interface Handshake {
   consoleRandom: Buffer;
   bmcRandom: Buffer;
@@ -55,7 +55,7 @@ export class SessionTable {
     return this.#sessions.size;
   }
 
-  /** @returns undefined where the table is full. */
+  /** @returns undefined if the table is full. */
   open(options: { consoleId: number; suite: CipherSuite; privilegeMax: number }): MockSession | undefined {
     if (this.size >= this.#sessionsMax) return undefined;
     const session: MockSession = {
@@ -72,7 +72,7 @@ export class SessionTable {
     return session;
   }
 
-  /** The session of this id, whose idle time begins again. */
+  /** The session with this id. Restarts its idle time. */
   use(bmcId: number): MockSession | undefined {
     this.#expire();
     const session = this.#sessions.get(bmcId);
@@ -94,8 +94,8 @@ export class SessionTable {
   }
 }
 
-// The BMC's half of the key exchange, written apart from the client's so that they check each other (IPMI 2.0, 13.28,
-// 13.31).
+// The BMC's half of the key exchange. It shares no code with the client, so that each checks the other (IPMI 2.0,
+// 13.28, 13.31).
 
 /** The code of RAKP message 2. */
 export function rakp2Code(session: MockSession, shake: Handshake, userKey: KeyObject): Buffer {
@@ -119,7 +119,9 @@ export function isRakp3Code(code: Buffer, session: MockSession, shake: Handshake
   return code.length === expected.length && timingSafeEqual(code, expected);
 }
 
-/** The session's keys, and the code of RAKP message 4. @param key K_G, else the user's. */
+/**
+ * The keys of the session, and the code of RAKP message 4. @param key K_G, or the key of the user if there is no K_G.
+ */
 export function activate(session: MockSession, shake: Handshake, key: KeyObject): { keys: SessionKeys; code: Buffer } {
   const sik = createHmac(session.suite.hash, key)
     .update(shake.consoleRandom)

@@ -1,19 +1,19 @@
 /** What changes from one release to the next. */
 export interface KrewRelease {
-  /** Without the `v` that krew puts before it. */
+  /** The version without the `v` that krew adds. */
   version: string;
   /** Where users download the archive. */
   uri: string;
-  /** Of the archive, in hex. */
+  /** Checksum of the archive, in hex. */
   sha256: string;
 }
 
 /** The program in the archive. krew links it as `kubectl-ironfence`. */
 export const PROGRAM = "ironfence.js";
-/** Node takes from package.json that the program is an ES module, and krew asks for the license. */
+/** Node needs package.json to load the program as an ES module, and krew requires the license. */
 export const ARCHIVED = [PROGRAM, "package.json", "LICENSE"] as const;
 
-/** The manifest of the kubectl plugin, as krew's index has it (krew.googlecontainertools.github.com/v1alpha2). */
+/** The manifest of the kubectl plugin for krew's index (krew.googlecontainertools.github.com/v1alpha2). */
 export function krewManifest({ version, uri, sha256 }: KrewRelease): object {
   return {
     apiVersion: "krew.googlecontainertools.github.com/v1alpha2",
@@ -36,7 +36,7 @@ export function krewManifest({ version, uri, sha256 }: KrewRelease): object {
       ].join("\n"),
       platforms: [
         {
-          // It is tested on Linux only.
+          // The plugin is tested only on Linux.
           selector: { matchLabels: { os: "linux" } },
           uri,
           sha256,

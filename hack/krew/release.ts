@@ -16,12 +16,12 @@ export interface KrewFiles {
 }
 
 /**
- * Packs a built agent as a kubectl plugin, and writes the manifest by which krew installs it.
+ * Packs a built agent as a kubectl plugin, and writes its manifest for krew.
  *
  * @param program the bundle that `npm run build` writes.
  * @param uri where the archive will be downloaded; its last segment is the name of the archive here.
- * @param folder gets both files.
- * @throws Error if the address is not one that krew can download, or if a file is missing.
+ * @param folder where both files are written.
+ * @throws Error if krew cannot download from this address, or if a file is missing.
  */
 export async function releaseForKrew(program: string, uri: string, folder: string): Promise<KrewFiles> {
   const name = archiveName(uri);
@@ -30,7 +30,7 @@ export async function releaseForKrew(program: string, uri: string, folder: strin
     ARCHIVED.map(async (file) => ({
       name: file,
       data: new Uint8Array(await readFile(paths[file] ?? join(ROOT, file))),
-      // Without times and owners the same sources give the same archive, and so the same checksum.
+      // Without times and owners, the same sources give the same archive and the same checksum.
       attrs: { mode: file === PROGRAM ? "755" : "644", uid: 0, gid: 0, mtime: 0 },
     })),
   );

@@ -4,7 +4,7 @@ import type { ResourceType } from "../../src/kube/resource.ts";
 export interface Cause {
   reason: CauseReason;
   message: string;
-  /** Dotted path; absent where it is about no field. */
+  /** Dotted path; absent if the cause is not about a field. */
   field?: string;
 }
 
@@ -28,11 +28,11 @@ interface Details {
   retryAfterSeconds?: number;
 }
 
-/** A failure as the API server answers it. */
+/** An error answer of the API server. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code: number;
-  /** `metav1.Status.reason`; empty where the real server sends none. */
+  /** `metav1.Status.reason`; empty if the real server sends none. */
   readonly reason: string;
   readonly details: Details | undefined;
 
@@ -43,7 +43,7 @@ export class ApiError extends Error {
     this.details = details;
   }
 
-  /** The `metav1.Status` that goes over the wire. */
+  /** The body of the answer: a `metav1.Status`. */
   toStatus(): object {
     return {
       kind: "Status",
@@ -73,7 +73,7 @@ export function notFound(type: Named, name: string): ApiError {
   return new ApiError(404, "NotFound", message, detailsOf(type, type.plural, name));
 }
 
-/** The answer for a path below a known group that leads nowhere. */
+/** The answer for a path in a known group that does not exist. */
 export function noSuchResource(): ApiError {
   return new ApiError(404, "NotFound", "the server could not find the requested resource", {});
 }
@@ -89,7 +89,7 @@ export function alreadyExists(type: Named, name: string): ApiError {
 
 export const MODIFIED = "the object has been modified; please apply your changes to the latest version and try again";
 
-/** @param word plural for updates; the server names the kind when a precondition of a deletion fails. */
+/** @param word the plural for updates. If a precondition of a deletion fails, the server names the kind instead. */
 export function conflict(type: Named, word: string, name: string, why: string): ApiError {
   const message = `Operation cannot be fulfilled on ${qualified(word, type.group)} "${name}": ${why}`;
   return new ApiError(409, "Conflict", message, detailsOf(type, word, name));
@@ -108,7 +108,7 @@ export function invalid(group: string, kind: string, name: string, causes: reado
   });
 }
 
-/** A JSON patch that cannot be applied, a failed `test` among them. */
+/** A JSON patch that cannot be applied, for example because a `test` fails. */
 export function patchRejected(): ApiError {
   return new ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {});
 }
@@ -117,7 +117,7 @@ export function unsupportedMediaType(message: string): ApiError {
   return new ApiError(415, "UnsupportedMediaType", message, {});
 }
 
-/** History that is no longer kept. */
+/** The answer to a request for history that is no longer kept. */
 export function expired(message: string): ApiError {
   return new ApiError(410, "Expired", message);
 }

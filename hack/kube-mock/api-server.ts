@@ -27,7 +27,7 @@ import { Store } from "./store.ts";
 import type { Backup, Stored, StoreEvent } from "./store.ts";
 import { isTrue, parseWatchOptions, Watch } from "./watch.ts";
 
-/** One HTTP request, as any front hands it in. */
+/** One HTTP request. */
 export interface ApiRequest {
   method: string;
   /** Path and query, encoded. */
@@ -38,63 +38,64 @@ export interface ApiRequest {
 }
 
 /**
- * One answer: whole, or a watch's open stream. Reading a stream throws ConnectionLost where its connection would break.
+ * One answer: a complete one, or the open stream of a watch. Reading a stream throws ConnectionLost when a real
+ * connection would break.
  */
 export type ApiResponse =
   | { kind: "whole"; status: number; headers: Record<string, string>; body: string }
   | { kind: "stream"; status: number; headers: Record<string, string>; chunks: AsyncIterable<string> };
 
-/** One request that was answered, for counting. */
+/** One request that was answered. */
 export interface RequestRecord {
   client: string;
   method: string;
   /** Path and query. */
   path: string;
   watch: boolean;
-  /** HTTP status; undefined where the connection was lost. */
+  /** HTTP status; undefined if the connection was lost. */
   status: number | undefined;
   /** Monotonic time of its arrival. */
   startedMs: number;
 }
 
 /**
- * An in-memory Kubernetes API server. It does no I/O, and its timers are those of its watches: time and chance are
- * injected, so that a run on a virtual clock replays exactly. A request takes effect as a whole or not at all: nothing
- * awaits between its first read and its last write.
+ * An in-memory Kubernetes API server. It does no I/O, and only its watches use timers. Time and randomness are
+ * injected, so that a run on a virtual clock replays exactly. A request takes effect as a whole or not at all, because
+ * nothing is awaited between its first read and its last write.
  *
- * What it answers is what the real server answers: test/conformance holds both to it. Left to the real server alone:
- * RBAC, admission policies and CEL rules, protobuf, tables for kubectl, strategic merge patches, server-side apply,
- * managed fields (but for the times of Leases).
+ * Its answers are those of the real server: test/conformance runs the same cases on both. Not implemented: RBAC,
+ * admission policies and CEL rules, protobuf, tables for kubectl, strategic merge patches, server-side apply, and
+ * managed fields (except for the times of Leases).
  */
 export interface ApiServer {
   /**
-   * @param signal the client gives up; ends a watch.
-   * @throws ConnectionLost where a fault breaks the connection; the reason of `signal` where it hangs.
+   * @param signal aborts when the client gives up, which also ends a watch.
+   * @throws ConnectionLost if a fault breaks the connection; the reason of `signal` if a fault makes the request hang.
    */
   handle(request: ApiRequest, signal: AbortSignal): Promise<ApiResponse>;
-  /** A client's wire to this server in the same process. */
+  /** A transport for a client in the same process. */
   transport(options: { client: string }): KubeTransport;
-  /** A collection without HTTP, for the stand-ins of the cluster's controllers and for setting up tests. */
+  /** Access to a collection without HTTP, for simulated controllers and for the setup of tests. */
   collection<T extends KubeObject>(type: ResourceType): LocalCollection<T>;
-  /** One type for each collection there is, in the version that is stored. */
+  /** The types of all collections, in their stored versions. */
   kinds(): readonly ResourceType[];
   /** Calls `listener` for every change of any collection, in its stored version, within the write that makes it. */
   onChange(listener: (change: LocalChange<KubeObject>) => void): () => void;
   readonly faults: Faults;
-  /** Creates the objects of YAML text (one or more documents), for example CRDs, which are Established at once. */
+  /** Creates the objects in YAML text with one or more documents. CRDs are Established at once. */
   load(yaml: string): void;
-  /** Forgets history up to now: older watches and continue tokens get 410. */
+  /** Drops the history so far. Older watches and continue tokens get 410. */
   compact(): void;
-  /** All that is stored now. */
+  /** A copy of all stored objects. */
   backUp(): Backup;
   /**
-   * Goes back to a backup, as when etcd is restored from a snapshot and the API server is started again: all watches
-   * break, and revisions that were given out since then are given out again.
+   * Restores a backup, as when etcd is restored from a snapshot and the API server is restarted. All watches break, and
+   * revisions that were used since the backup are used again.
    */
   restore(backup: Backup): void;
-  /** Its wall clock, by which it stamps objects and dates answers. */
+  /** The wall clock of the server, which it uses for timestamps of objects and dates of answers. */
   nowMs(): number;
-  /** Sets that clock forward, or back. */
+  /** Moves that clock forward or, if negative, back. */
   jumpClock(byMs: number): void;
   /** Calls `listener` after every request that came through `handle`; a watch counts when it is opened. */
   onRequest(listener: (record: RequestRecord) => void): () => void;
@@ -105,9 +106,9 @@ export interface ApiServer {
 export interface ApiServerOptions {
   clock: Clock;
   random: Random;
-  /** How many events of one collection a watch can go back at least; 10,000 by default. */
+  /** The minimum number of past events of a collection from which a watch can start; 10,000 by default. */
   historyEventsMax?: number;
-  /** How often a watch that asked for bookmarks gets one; 60 s by default. */
+  /** The period of bookmarks on watches that requested them; 60 s by default. */
   bookmarkPeriodMs?: number;
 }
 
@@ -115,7 +116,7 @@ const DEFAULT_HISTORY_EVENTS_MAX = 10_000;
 const DEFAULT_BOOKMARK_PERIOD_MS = 60_000;
 const FIRST_NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/** Makes an API server that holds only its first namespaces. */
+/** Creates an API server that contains only the initial namespaces. */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   return new InMemoryApiServer(options);
 }
@@ -175,7 +176,10 @@ class InMemoryApiServer implements ApiServer {
     }
   }
 
-  /** The `Date` of an answer; made once a second, since most requests of a simulation come at the same time. */
+  /**
+   * The `Date` header of an answer. It is formatted once per second, since most requests of a simulation come at the
+   * same time.
+   */
   #date(): string {
     const atSeconds = Math.floor(this.#clock.nowMs() / 1_000);
     if (this.#lastDate.atSeconds !== atSeconds) {
@@ -311,7 +315,7 @@ class InMemoryApiServer implements ApiServer {
     return { store: this.#store, catalog: this.#catalog, registry: this.#registry, clock: this.#clock };
   }
 
-  /** Custom resources are served as soon as their definition is stored, and go with it. */
+  /** Serves custom resources as soon as their definition is stored, and removes them with it. */
   #serveCustomResources({ type, current, previous }: StoreEvent): void {
     const known = previous === undefined ? [] : customResources(previous.object);
     for (const { group, plural } of known) this.#catalog.remove(group, plural);
@@ -335,7 +339,7 @@ class InMemoryApiServer implements ApiServer {
   }
 }
 
-/** What is stored has its uid and resourceVersion. */
+/** Stored objects always have uid and resourceVersion. */
 function toKubeObject({ object }: Stored): KubeObject {
   return object as unknown as KubeObject;
 }

@@ -3,7 +3,7 @@ import type { ResourceType } from "../../src/kube/resource.ts";
 import { noSuchResource } from "./api-error.ts";
 import type { ServedResource } from "./resource.ts";
 
-/** Which kinds are served at the moment. */
+/** The kinds that the server serves now. */
 export class Catalog {
   /** By `group/version`, then by plural. */
   readonly #served = new Map<string, Map<string, ServedResource>>();
@@ -24,14 +24,14 @@ export class Catalog {
     return this.#served.get(apiVersion)?.get(plural);
   }
 
-  /** @throws ApiError 404 where the kind is not served. */
+  /** @throws ApiError 404 if the kind is not served. */
   get(type: ResourceType): ServedResource {
     const resource = this.find(apiVersionOf(type), type.plural);
     if (resource === undefined) throw noSuchResource();
     return resource;
   }
 
-  /** The kinds of one group and version, undefined where there is no such. */
+  /** The kinds of one group and version; undefined if that is not served. */
   resources(apiVersion: string): readonly ServedResource[] | undefined {
     const resources = this.#served.get(apiVersion);
     return resources === undefined ? undefined : [...resources.values()];

@@ -1,4 +1,4 @@
-/** What reading an answer, or waiting for one, throws where a real connection would break. */
+/** Thrown while waiting for an answer or reading it, when a real connection would break. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }

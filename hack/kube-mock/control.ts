@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ApiRequest, ApiServer } from "./api-server.ts";
 
-/** Faults on command over HTTP: `POST <CONTROL_PATH>` with one command as JSON. */
+/** The endpoint that injects faults: `POST <CONTROL_PATH>` with one command as JSON. */
 export const CONTROL_PATH = "/kube-mock/control";
 
 const matchSchema = z.strictObject({

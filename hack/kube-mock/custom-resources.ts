@@ -11,7 +11,7 @@ import type { Schema } from "./schema.ts";
 import { COMMON_FIELDS } from "./selectors.ts";
 import type { SelectableFields } from "./selectors.ts";
 
-/** apiextensions.k8s.io/v1. Unlike on the real server, a new one is Established at once. */
+/** apiextensions.k8s.io/v1. Unlike on the real server, a new CRD is Established at once. */
 export const CUSTOM_RESOURCE_DEFINITIONS = define({
   group: "apiextensions.k8s.io",
   kind: "CustomResourceDefinition",
@@ -84,7 +84,7 @@ function validateDefinition(object: ApiObject): Cause[] {
   return causes;
 }
 
-/** The resources that a stored CustomResourceDefinition serves, one a served version. */
+/** The resources of a stored CustomResourceDefinition, one per served version. */
 export function customResources(definition: ApiObject): ServedResource[] {
   const spec = objectOf(definition["spec"]);
   const group = textOf(spec["group"]);

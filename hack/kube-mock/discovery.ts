@@ -20,7 +20,7 @@ export const SERVER_VERSION = {
 };
 
 /**
- * Answers what a client asks to learn which kinds there are.
+ * Answers discovery requests.
  *
  * @returns undefined for a group or version that is not served.
  */

@@ -1,31 +1,31 @@
 import { parseRoute } from "./routes.ts";
 
-/** What a request does, in the words of RBAC rules. */
+/** The verb of a request, as in RBAC rules. */
 export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
 
-/** Which requests a fault is for; an absent field fits every request. */
+/** Selects the requests that a fault affects. An absent field matches every request. */
 export interface RequestMatch {
   method?: string | undefined;
   verbs?: readonly Verb[] | undefined;
-  /** As RBAC rules name it: `nodes`, or `nodes/status`. */
+  /** The resource as in RBAC rules: `nodes` or `nodes/status`. */
   resource?: string | undefined;
-  /** How the path begins, query not counted, for example `/api/v1/nodes`. */
+  /** The beginning of the path without its query, for example `/api/v1/nodes`. */
   pathPrefix?: string | undefined;
-  /** The whole path, query not counted: that of a collection fits lists and watches of it, and no object in it. */
+  /** The whole path without its query. The path of a collection matches its lists and watches, but not its objects. */
   path?: string | undefined;
-  /** How the client's name (its User-Agent) begins. */
+  /** The beginning of the client's name (its User-Agent). */
   client?: string | undefined;
   /** Only watches, or only other requests. */
   watch?: boolean | undefined;
 }
 
 /**
- * What happens to a request that a fault meets.
+ * What happens to a request that a fault affects.
  *
- * status: that answer, and nothing is done. hang: no answer until the client gives up, and nothing is done.
- * drop: the connection breaks before anything is done. loseAnswer: the request takes effect, then the connection
- * breaks. delay: the request is held for so long, then goes its way. late: the connection breaks at once, and the
- * request takes effect anyway, so much later.
+ * status: the server answers with this status, without any effect. hang: no answer until the client gives up, without
+ * any effect. drop: the connection breaks before any effect. loseAnswer: the request takes effect, then the connection
+ * breaks. delay: the request is delayed and then handled normally. late: the connection breaks at once, and the request
+ * still takes effect after a delay.
  */
 export type FaultAction =
   | { kind: "status"; status: number; retryAfterSeconds?: number | undefined; message?: string }
@@ -37,31 +37,31 @@ export type FaultAction =
 
 export interface Fault {
   match: RequestMatch;
-  /** How many matching requests it meets before it is spent. */
+  /** How many matching requests it affects before it ends. */
   times: number;
   action: FaultAction;
 }
 
-/** Things that go wrong on command. */
+/** Injects faults into the API server. */
 export interface Faults {
   /**
-   * Adds a fault behind those that are there; the first one that fits a request is the one that meets it.
+   * Adds a fault after the existing ones. The first fault that matches a request affects it.
    *
-   * @returns takes it back: requests that it has met by then stay as they are.
+   * @returns a function that removes the fault. Requests that it has already affected do not change.
    */
   inject(fault: Fault): () => void;
   /**
-   * Holds events of matching watches, those under way included, back for `lagMs`; 0 ends it. With Infinity they are
-   * open and silent, without bookmarks, as where a watch cache is stuck. The newest call counts.
+   * Delays events of matching watches, including open ones, by `lagMs`; 0 ends the delay. With Infinity the watches
+   * stay open and send nothing, not even bookmarks, as if the watch cache hangs. The newest call counts.
    */
   lagWatches(match: RequestMatch, lagMs: number): void;
-  /** Breaks matching watches off. @returns how many. */
+  /** Breaks matching watches. @returns how many. */
   cutWatches(match: RequestMatch): number;
-  /** Takes all faults and lags back. */
+  /** Removes all faults and delays. */
   clear(): void;
 }
 
-/** One request, as faults see it. */
+/** The properties of a request by which faults are matched. */
 export interface FaultSubject {
   method: string;
   path: string;
@@ -74,7 +74,7 @@ interface LiveWatch {
   watch: { lag(lagMs: number): void; cut(): void };
 }
 
-/** Keeps the faults that were asked for, and the watches that they may meet. */
+/** Holds the active faults, and the open watches that they may affect. */
 export class FaultPlan implements Faults {
   #faults: Fault[] = [];
   #lags: { match: RequestMatch; lagMs: number }[] = [];
@@ -105,7 +105,7 @@ export class FaultPlan implements Faults {
     for (const { watch } of this.#watches) watch.lag(0);
   }
 
-  /** Uses up one time of the first fault that fits. */
+  /** The action of the first matching fault. Counts one use of the fault. */
   take(subject: FaultSubject): FaultAction | undefined {
     const fault = this.#faults.find(({ match }) => fits(match, subject));
     if (fault === undefined) return undefined;
@@ -118,7 +118,7 @@ export class FaultPlan implements Faults {
     this.#faults = this.#faults.filter((other) => other !== fault);
   }
 
-  /** Lets faults meet an open watch until the function it returns is called. */
+  /** Lets faults affect an open watch. @returns a function that ends this. */
   track(subject: FaultSubject, watch: LiveWatch["watch"]): () => void {
     const live = { subject, watch };
     this.#watches.add(live);

@@ -10,14 +10,15 @@ interface Handler {
   handle(request: ApiRequest, signal: AbortSignal): Promise<ApiResponse>;
 }
 
-/** A client's wire to a server in the same process: requests are function calls, and time is the clock's. */
+/** A transport to a server in the same process: requests are function calls, and all times come from the clock. */
 export function createTransport(server: Handler, options: { client: string; clock: Clock }): KubeTransport {
   const { client, clock } = options;
   const open = new Set<AbortController>();
   let isClosed = false;
 
   /**
-   * A signal that aborts with the caller's, and when this transport is closed. AbortSignal.any costs ten times as much.
+   * A signal that aborts with the caller's signal and when this transport is closed. AbortSignal.any is ten times
+   * slower.
    */
   const follow = (signal: AbortSignal): { signal: AbortSignal; end: () => void } => {
     const controller = new AbortController();
@@ -33,7 +34,7 @@ export function createTransport(server: Handler, options: { client: string; cloc
     return { signal: controller.signal, end };
   };
 
-  /** Sends one request; where the answer is a stream, it ends when `signal` aborts. */
+  /** Sends one request. If the answer is a stream, it ends when `signal` aborts. */
   const call = async (request: TransportRequest, signal: AbortSignal, isStream: boolean): Promise<ApiResponse> => {
     const what = `${request.method} ${request.path}`;
     const headers = { "user-agent": client, "content-type": request.contentType ?? "application/json" };
@@ -91,7 +92,7 @@ async function readAll(chunks: AsyncIterable<string>): Promise<string> {
   return text;
 }
 
-/** Ends with a KubeError where the connection breaks or the caller gives up. */
+/** Passes a stream on. Throws a KubeError if the connection breaks or the caller gives up. */
 async function* guarded(
   chunks: AsyncIterable<string>,
   what: string,

@@ -1,9 +1,9 @@
-// Objects as they are in JSON. Stored ones are shared between the store, its history and its watchers: nothing here
-// changes a value in place.
+// Functions for objects in JSON form. Stored objects are shared between the store, its history and its watchers, so no
+// function here changes a value in place.
 
 export type JsonObject = Record<string, unknown>;
 
-/** An object of the API in any kind. */
+/** An API object of any kind. */
 export interface ApiObject extends JsonObject {
   apiVersion: string;
   kind: string;
@@ -39,17 +39,17 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** `value` where it is an object, else an empty one. */
+/** `value` if it is an object, else an empty object. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** `value` where it is a list, else an empty one. */
+/** `value` if it is a list, else an empty list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** `value` where it is a string, else an empty one: Go's zero value. */
+/** `value` if it is a string, else the empty string, which is Go's zero value. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
@@ -59,7 +59,7 @@ export function omit(object: JsonObject, ...names: string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 }
 
-/** Whether both are the same JSON, the order of fields aside. */
+/** Whether both are the same JSON. The order of fields does not matter. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) {
@@ -71,7 +71,9 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
   return names.length === others.length && names.every((name) => Object.hasOwn(b, name) && jsonEqual(a[name], b[name]));
 }
 
-/** `next` with all that is the same in `previous` taken from there, so that it need not be compared again. */
+/**
+ * `next`, with parts that equal those of `previous` replaced by the same objects, so that later comparisons are fast.
+ */
 export function shareWith(next: unknown, previous: unknown): unknown {
   if (next === previous) return previous;
   if (Array.isArray(next)) {

@@ -20,26 +20,26 @@ export interface KubeMockOptions {
   random: Random;
   /** Port on 127.0.0.1; a free one by default. */
   port?: number;
-  /** Speaks HTTPS with a certificate of a throw-away CA. */
+  /** Serves HTTPS with a certificate of a throw-away CA. */
   tls?: boolean;
-  /** The one bearer token that is let in; absent: every client is. */
+  /** The only bearer token that is accepted. If absent, every client is accepted. */
   token?: string;
-  /** The server to put behind the front; a new one by default. */
+  /** The API server that answers; a new one by default. */
   server?: ApiServer;
 }
 
-/** An API server that listens. */
+/** An API server that listens on a port. */
 export interface KubeMock {
   /** For example, `http://127.0.0.1:40123`. */
   url: string;
-  /** Text of a kubeconfig that leads here. */
+  /** Text of a kubeconfig for this server. */
   kubeconfig: string;
   server: ApiServer;
   /** Breaks watches and connections, and stops listening. */
   close(): Promise<void>;
 }
 
-/** Starts an in-memory API server on 127.0.0.1, with its faults on command at `CONTROL_PATH`. */
+/** Starts an in-memory API server on 127.0.0.1. `CONTROL_PATH` injects its faults. */
 export async function startKubeMock(options: KubeMockOptions): Promise<KubeMock> {
   const { clock, random, port = 0, tls = false, token } = options;
   const server = options.server ?? createApiServer({ clock, random });
@@ -120,7 +120,7 @@ async function serve(
   response.end();
 }
 
-/** Waits until more may be written, or nothing can be any more. */
+/** Waits until the response accepts more data or is closed. */
 async function drained(response: ServerResponse): Promise<void> {
   const waiting = new AbortController();
   const { signal } = waiting;
@@ -140,7 +140,7 @@ function headersOf(message: IncomingMessage): Record<string, string> {
   );
 }
 
-/** @returns undefined for a body over the bound. */
+/** @returns undefined if the body is too long. */
 async function readBody(message: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -175,7 +175,7 @@ function kubeconfigText(options: { url: string; caPem: string | undefined; token
         },
       },
     ],
-    // Without a token kubectl asks the terminal for a user name, even if every client is let in.
+    // Without a token, kubectl prompts for a user name, even if the server accepts every client.
     users: [{ name, user: { token: token ?? "anybody" } }],
     contexts: [{ name, context: { cluster: name, user: name } }],
     "current-context": name,

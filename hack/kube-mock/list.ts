@@ -9,10 +9,10 @@ const TOO_OLD_LIST = "The resourceVersion for the provided list is too old.";
 const TOO_OLD_CONTINUE =
   "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.";
 
-/** Which objects of a collection are meant; undefined where all are. */
+/** Selects objects of a collection; undefined selects all. */
 export type Selection = Predicate | undefined;
 
-/** Reads the selectors of a list, a watch or a deletion of many. */
+/** Parses the selectors of a list, a watch or a deletion of a collection. */
 export function parseSelection(resource: ServedResource, namespace: string, query: URLSearchParams): Selection {
   const byLabel = parseLabelSelector(query.get("labelSelector") ?? "");
   const byField = parseFieldSelector(query.get("fieldSelector") ?? "", resource.fields);
@@ -40,7 +40,7 @@ export function listText(store: Store, resource: ServedResource, namespace: stri
   const metadata = {
     resourceVersion: String(revision),
     ...(remaining > 0 && last !== undefined && { continue: formatContinue({ revision, after: last.key }) }),
-    // With a selector the real server does not know how many are left.
+    // With a selector, the real server does not report how many are left.
     ...(remaining > 0 && !isFiltered(query) && { remainingItemCount: remaining }),
   };
   const items = page.map((stored) => (resource.builtIn ? stored.bareText(resource) : stored.text(resource)));
@@ -58,9 +58,9 @@ function parseLimit(text: string | null): number {
 }
 
 /**
- * The revision that a list is to show, by the rules of `resourceVersion` and `resourceVersionMatch`.
+ * The revision that a list shows, by the rules of `resourceVersion` and `resourceVersionMatch`.
  *
- * @throws ApiError 400 for a version that is not valid, 422 for a match without one, 504 for one that is yet to come.
+ * @throws ApiError 400 for an invalid version, 422 for a match without a version, 504 for a future version.
  */
 function listRevision(store: Store, query: URLSearchParams): number {
   const version = query.get("resourceVersion") ?? "";
@@ -99,7 +99,7 @@ function tooLarge(revision: number, store: Store): ApiError {
 
 interface Continue {
   revision: number;
-  /** Key of the last object of the page before. */
+  /** Key of the last object on the previous page. */
   after: string;
 }
 
@@ -116,7 +116,7 @@ function parseContinue(text: string | null): Continue | undefined {
       return { revision: token["rv"], after: token["start"].replace(/\0$/, "") };
     }
   } catch {
-    // Falls through: whatever it is, it is not one of our tokens.
+    // Continues to the error below: the text is not one of our tokens.
   }
   throw badRequest("invalid continue token: continue key is not valid");
 }

@@ -18,20 +18,20 @@ export interface LocalChange<T extends KubeObject> {
 }
 
 /**
- * One collection of the store, read and written in the same process without HTTP, by those who are part of the world
- * and not of the test: their calls are not counted and meet no faults. Writes go through the same checks as a client's.
- * Objects are shared with the store: treat them as frozen. Every failure is an ApiError.
+ * One collection of the store, for direct access in the same process without HTTP. It is for simulated controllers and
+ * test setup: its calls are not counted and no fault affects them. Writes are checked like those of a client. Returned
+ * objects are shared with the store, so treat them as frozen. Every failure is an ApiError.
  */
 export interface LocalCollection<T extends KubeObject> {
   get(key: ObjectKey): T | undefined;
   values(): Iterable<T>;
-  /** Calls `listener` with `ADDED` for all that is there, then with every change within the write that makes it. */
+  /** Calls `listener` with `ADDED` for every existing object, then with each change, synchronously within the write. */
   subscribe(listener: (change: LocalChange<T>) => void): () => void;
-  /** A namespaced object names its namespace itself. */
+  /** A namespaced object must have `metadata.namespace`. */
   create(object: Record<string, unknown>): T;
-  /** RFC 7386 merge patch; put `resourceVersion` or `uid` into its metadata to guard it. */
+  /** RFC 7386 merge patch. `resourceVersion` or `uid` in its metadata are preconditions. */
   mergePatch(key: ObjectKey, patch: Record<string, unknown>, subresource?: "status" | "finalize"): T;
-  /** Gives a pod its node. */
+  /** Binds a pod to a node. */
   bind(key: ObjectKey, nodeName: string): void;
   delete(key: ObjectKey, options?: { gracePeriodSeconds?: number; uid?: string; propagationPolicy?: string }): void;
 }
@@ -43,11 +43,11 @@ interface Deps {
   clock: Pick<Clock, "nowMs">;
 }
 
-/** Opens the collection of `type`, which need not be served yet to be opened. */
+/** Opens the collection of `type`, even if that type is not served yet. */
 export function openCollection<T extends KubeObject>(deps: Deps, type: ResourceType): LocalCollection<T> {
   const { catalog, registry, store, clock } = deps;
   const served = (): ServedResource => catalog.get(type);
-  // The caller says what the kind's objects look like: the store knows them as JSON.
+  // The caller declares the type of the objects. The store has them as JSON.
   const show = (stored: Stored): T => stored.as(served()) as unknown as T;
   const collection = (): Collection => store.collection(served().storage);
   return {

@@ -11,9 +11,9 @@ const STANDARD_FINALIZERS: readonly string[] = ["kubernetes", "orphan", "foregro
 const ANNOTATION_BYTES_MAX = 256 * 1024;
 
 /**
- * Checks the types of `metadata` and leaves out what the server keeps to itself.
+ * Checks the types in `metadata`, and drops fields that only the server may set.
  *
- * @throws ApiError 400 where a field has the wrong type.
+ * @throws ApiError 400 if a field has the wrong type.
  */
 export function decodeMetadata(sent: JsonObject): Metadata {
   const metadata = sent["metadata"] ?? {};
@@ -45,7 +45,7 @@ function isEmpty(value: unknown): boolean {
   return Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0;
 }
 
-/** @param builtIn custom resources may carry finalizers without a domain. */
+/** @param builtIn whether the kind is built in: only custom resources may have finalizers without a domain. */
 export function validateMetadata(object: ApiObject, builtIn: boolean): Cause[] {
   const { metadata } = object;
   return [
@@ -139,7 +139,7 @@ function validateOwners(owners: readonly JsonObject[]): Cause[] {
   return causes;
 }
 
-/** What the server keeps of the metadata that is there: a client that leaves such a field out does not change it. */
+/** Keeps metadata that the server has set, also if the client leaves it out. */
 export function keepServerFields(next: Metadata, previous: Metadata): Metadata {
   const { generation: _generation, resourceVersion: _resourceVersion, ...sent } = next;
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generateName } = previous;
@@ -158,7 +158,7 @@ export function keepServerFields(next: Metadata, previous: Metadata): Metadata {
 
 const IMMUTABLE = ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] as const;
 
-/** What an update may not do to metadata. */
+/** The violations of an update of metadata. */
 export function validateMetadataUpdate(next: Metadata, previous: Metadata): Cause[] {
   const causes = IMMUTABLE.filter((name) => !jsonEqual(next[name], previous[name])).map((name): Cause => {
     const message = `Invalid value: ${JSON.stringify(next[name])}: field is immutable`;
@@ -173,7 +173,7 @@ export function validateMetadataUpdate(next: Metadata, previous: Metadata): Caus
   return [...causes, { reason: "FieldValueForbidden", message, field: "metadata.finalizers" }];
 }
 
-/** `kind` and `apiVersion` of what was sent, where they are there. */
+/** `kind` and `apiVersion` of the sent object, if it has them. */
 export function typeOf(sent: JsonObject): { kind: string; apiVersion: string } {
   const { kind, apiVersion } = objectOf(sent);
   return { kind: textOf(kind), apiVersion: textOf(apiVersion) };

@@ -2,14 +2,14 @@ import { badRequest, patchRejected, unsupportedMediaType } from "./api-error.ts"
 import { isObject, jsonEqual } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 
-/** Bound of one JSON patch; the real server's is the same. */
+/** The maximum number of operations in a JSON patch, as on the real server. */
 const OPERATIONS_MAX = 10_000;
 
 /**
- * Applies a patch of one of the two types that are served (strategic merge and server-side apply are not).
+ * Applies a JSON patch or a merge patch. Strategic merge and server-side apply are not supported.
  *
  * @param text the request's body.
- * @throws ApiError 400 for a malformed patch, 415 for another type, 422 where it cannot be applied.
+ * @throws ApiError 400 for a malformed patch, 415 for another type, 422 for a patch that cannot be applied.
  */
 export function applyPatch(target: JsonObject, contentType: string, text: string): JsonObject {
   switch (contentType) {
@@ -35,7 +35,7 @@ function parsePatch(text: string): unknown {
   }
 }
 
-/** RFC 7386. What the patch does not name is shared with `target`. */
+/** RFC 7386. Values that the patch does not name are shared with `target`. */
 function mergeObjects(target: JsonObject, patch: JsonObject): JsonObject {
   const merged: JsonObject = { ...target };
   for (const [name, value] of Object.entries(patch)) {
@@ -60,7 +60,7 @@ function applyOperation(document: unknown, operation: unknown): unknown {
   const path = segmentsOf(operation["path"]);
   switch (operation["op"]) {
     case "test":
-      // Where the parent is there, an absent value and null are the same to the real server.
+      // If the parent exists, the real server treats an absent value like null.
       if (!jsonEqual(read(document, path) ?? null, operation["value"] ?? null)) throw patchRejected();
       return document;
     case "add":
@@ -104,7 +104,7 @@ function read(document: unknown, path: readonly string[]): unknown {
 
 type Parent = JsonObject | unknown[];
 
-/** Copies the way down to the parent of what `path` names, and gives the copy of the parent to `change`. */
+/** Copies each level down to the parent of `path`, and passes the copy of the parent to `change`. */
 function write(node: unknown, path: readonly string[], change: (parent: Parent, key: string) => void): unknown {
   if (!Array.isArray(node) && !isObject(node)) throw patchRejected();
   const copy: Parent = Array.isArray(node) ? [...node] : { ...node };
@@ -127,7 +127,7 @@ function insert(parent: Parent, key: string, value: unknown): void {
 
 function replace(parent: Parent, key: string, value: unknown): void {
   if (Array.isArray(parent)) parent[indexOf(key, parent.length - 1)] = value;
-  // Against RFC 6902 the real server lets a missing member of an object be replaced.
+  // Contrary to RFC 6902, the real server accepts `replace` for a missing member of an object.
   else parent[key] = value;
 }
 

@@ -25,7 +25,7 @@ const NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
 const GENERATED_CHARACTERS = 5;
 const GENERATE_TRIES_MAX = 8;
 
-/** Names one object, or with an empty name a collection. */
+/** Identifies one object or, with an empty name, a collection. */
 export interface Target {
   /** Empty for cluster-scoped kinds, and for all namespaces of a collection. */
   namespace: string;
@@ -33,10 +33,10 @@ export interface Target {
 }
 
 export interface WriteOptions {
-  /** `finalize` is that of namespaces. */
+  /** Only namespaces have `finalize`. */
   subresource: "" | "status" | "finalize";
   dryRun: boolean;
-  /** Whether fields that the schema does not know are refused. */
+  /** Whether unknown fields are refused. */
   strict: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface DeleteRequest {
   dryRun: boolean;
 }
 
-/** What a write did. */
+/** The result of a write. */
 export interface Written {
   stored: Stored;
   created: boolean;
@@ -56,8 +56,8 @@ export interface Written {
 }
 
 /**
- * Every write goes through here: what the real server calls its generic registry, with admission. Each call takes
- * effect as a whole or throws an ApiError.
+ * Handles every write, like the generic registry of the real server with admission. A call takes effect as a whole or
+ * throws an ApiError.
  */
 export class Registry {
   readonly #store: Store;
@@ -128,7 +128,7 @@ export class Registry {
     return this.#store.put(this.#collection(resource), key, stamped);
   }
 
-  /** PUT. */
+  /** Handles PUT. */
   replace(resource: ServedResource, target: Target, sent: JsonObject, options: WriteOptions): Written {
     const unknown: string[] = [];
     const { strategy } = resource;
@@ -170,7 +170,7 @@ export class Registry {
     return { stored: this.#update(resource, current, object, options), created: false, unknown };
   }
 
-  /** Gives a pod its node: the one change of a pod's spec that no update may make. */
+  /** Binds a pod to a node. No update may change this field of the pod's spec. */
   bind(resource: ServedResource, target: Target, nodeName: string, lastTransitionTime: string): Stored {
     const current = this.get(resource, target);
     const { object } = current;
@@ -207,7 +207,7 @@ export class Registry {
     return this.#store.put(this.#collection(resource), current.key, next);
   }
 
-  /** Says when an object was written, where it changed. */
+  /** Adds the time of the write to an object that has changed. */
   #stamp(resource: ServedResource, next: ApiObject, previous: ApiObject | undefined): ApiObject {
     if (resource.strategy.stampsWrites !== true) return next;
     const managedFields = previous?.metadata["managedFields"];
@@ -218,7 +218,7 @@ export class Registry {
     return withMetadata(next, { ...next.metadata, managedFields: [stamp] });
   }
 
-  /** Keeps a write to what its endpoint may change: the status, or all but the status. */
+  /** Limits a write to what its endpoint may change: only the status, or all but the status. */
   #scope(resource: ServedResource, next: ApiObject, previous: ApiObject, options: WriteOptions): ApiObject {
     if (options.subresource === "status") {
       const scoped = { ...previous, status: next["status"] };
@@ -241,7 +241,7 @@ export class Registry {
     return withMetadata(next, { ...next.metadata, generation: (previous.metadata.generation ?? 0) + 1 });
   }
 
-  /** @returns the object as it was, or as it is until its finalizers and its grace period let it go. */
+  /** @returns the deleted object, or the object with its deletion timestamp if finalizers or a grace period keep it. */
   delete(resource: ServedResource, target: Target, request: DeleteRequest): { stored: Stored; removed: boolean } {
     const current = this.get(resource, target);
     this.#checkPreconditions(resource, current.object, request);
@@ -279,7 +279,7 @@ export class Registry {
         ? {
             deletionTimestamp: toTime(this.#clock.nowMs() + graceSeconds * 1_000),
             ...(resource.kind !== "Namespace" && { deletionGracePeriodSeconds: graceSeconds }),
-            // The real server counts the generation of a kind that has one up when it marks an object deleted.
+            // When the real server marks an object as deleted, it increments the generation if the kind has one.
             ...(isFirst && metadata.generation !== undefined && { generation: metadata.generation + 1 }),
           }
         : {};
@@ -331,7 +331,7 @@ export class Registry {
     };
   }
 
-  /** The admission plugin NamespaceLifecycle. */
+  /** Does what the admission plugin NamespaceLifecycle does. */
   #admitNamespace(resource: ServedResource, { namespace, name }: Metadata): void {
     if (!resource.namespaced || namespace === undefined) return;
     const namespaces = this.#catalog.find("v1", "namespaces");
@@ -364,7 +364,7 @@ export class Registry {
   }
 
   #check(resource: ServedResource, causes: readonly Cause[], { metadata }: ApiObject): void {
-    // An event is refused as one of the core group, in which it is stored, also if it came through another group.
+    // Events are stored in the core group, so errors name that group even if the request used events.k8s.io.
     const [storageGroup = ""] = resource.storage.split("/");
     if (causes.length > 0) throw invalid(storageGroup, resource.kind, metadata.name, causes);
   }
@@ -407,7 +407,7 @@ function finalizersFor(finalizers: readonly string[], policy: string | undefined
   return kept;
 }
 
-/** Whether nothing keeps a deleted object any longer. */
+/** Whether neither a finalizer nor a grace period keeps a deleted object. */
 function isReleased(object: ApiObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds, finalizers } = object.metadata;
   const namespaceFinalizers = object.kind === "Namespace" ? listOf(objectOf(object["spec"])["finalizers"]) : [];

@@ -20,7 +20,7 @@ import type { Store, Stored } from "./store.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 
-/** A whole answer, before it is wrapped for its front. */
+/** A complete answer. */
 export interface Answer {
   status: number;
   contentType: "application/json" | "text/plain";
@@ -46,9 +46,9 @@ interface Deps {
 type ResourceRoute = Extract<Route, { kind: "resource" }>;
 
 /**
- * Answers every request but watches. Nothing in here waits: the request takes effect as a whole or not at all.
+ * Answers every request except watches. It awaits nothing, so a request takes effect as a whole or not at all.
  *
- * @throws ApiError for an answer that is a failure Status.
+ * @throws ApiError if the answer is an error Status.
  */
 export function answer(deps: Deps, request: RequestParts): Answer {
   const route = parseRoute(request.path);
@@ -78,7 +78,7 @@ function json(status: number, body: string, warnings: readonly string[] = []): A
   return { status, contentType: "application/json", body, warnings };
 }
 
-/** The resource that a route leads to. @returns undefined where its group and version are not served at all. */
+/** The resource of a route. @returns undefined if its group and version are not served. */
 export function findResource(catalog: Catalog, route: ResourceRoute): ServedResource | undefined {
   const resource = catalog.find(route.apiVersion, route.plural);
   if (resource === undefined && catalog.resources(route.apiVersion) !== undefined) throw noSuchResource();
@@ -190,7 +190,7 @@ function write(
   return json(written.created ? 201 : 200, written.stored.text(resource), written.unknown);
 }
 
-/** The scheduler's write: gives a pod its node, once. */
+/** Handles the write of the scheduler, which binds a pod to a node once. */
 function bind(deps: Deps, resource: ServedResource, target: Target, request: RequestParts): Answer {
   if (request.method !== "POST") throw methodNotAllowed();
   const nodeName = textOf(objectOf(parseJson(request.body)["target"])["name"]);
@@ -204,7 +204,10 @@ function bind(deps: Deps, resource: ServedResource, target: Target, request: Req
   return json(201, JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 }));
 }
 
-/** Deletes a pod, as no PodDisruptionBudget forbids it here: tests refuse evictions by a fault. */
+/**
+ * Handles an eviction by deleting the pod. PodDisruptionBudgets are not implemented; tests refuse evictions with a
+ * fault.
+ */
 function evict({ registry }: Deps, resource: ServedResource, target: Target, request: RequestParts): Answer {
   if (request.method !== "POST") throw methodNotAllowed();
   const sent = parseJson(request.body);

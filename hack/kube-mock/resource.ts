@@ -5,39 +5,39 @@ import type { ApiObject, JsonObject } from "./json.ts";
 import type { SelectableFields } from "./selectors.ts";
 import type { View } from "./store.ts";
 
-/** What a strategy may ask of the world. */
+/** What a strategy gets in addition to the object. */
 export interface StrategyContext {
   clock: Pick<Clock, "nowMs">;
 }
 
-/** What is peculiar to one kind when it is written. None of these changes its arguments in place. */
+/** The rules for writes of one kind. No function changes its arguments in place. */
 export interface Strategy {
-  /** Whether a PUT may leave `resourceVersion` out and so overwrite whatever is there. */
+  /** Whether a PUT without `resourceVersion` is accepted and overwrites the stored object. */
   unconditionalUpdate: boolean;
-  /** Whether a PUT creates what is not there. */
+  /** Whether a PUT creates a missing object. */
   createOnUpdate: boolean;
-  /** Whether DELETE answers with the object rather than with a Status once it is gone. */
+  /** Whether DELETE answers with the deleted object instead of a Status. */
   returnsDeleted: boolean;
-  /** The part of an object whose change counts `metadata.generation` up; absent for kinds without a generation. */
+  /** The part of an object whose changes increment `metadata.generation`; absent for kinds without a generation. */
   generationOf?: (object: ApiObject) => unknown;
-  /** Whether metadata may change through `/status` too. */
+  /** Whether a write of `/status` may also change metadata. */
   statusTakesMetadata: boolean;
-  /** Defaults, and fields that clients cannot set when they create. */
+  /** Sets defaults, and resets fields that clients cannot set in a create. */
   prepareCreate: (object: ApiObject, context: StrategyContext) => ApiObject;
-  /** Fields that clients cannot change (through `/finalize` they can: it does not pass here). */
+  /** Resets fields that clients cannot change. It is not called for `/finalize`, which may change them. */
   prepareUpdate?: (next: ApiObject, previous: ApiObject) => ApiObject;
   /** @param previous absent at creation. */
   validate: (object: ApiObject, previous: ApiObject | undefined) => Cause[];
   /**
-   * Whether `metadata.managedFields` says when it was last written, as for every kind of the real server. It is
-   * not read of other kinds.
+   * Whether `metadata.managedFields` has the time of the last write. The real server does this for every kind, but
+   * ironfence reads it only for some.
    */
   stampsWrites?: boolean;
-  /** Seconds an object stays after a graceful deletion; absent: none. */
+  /** Seconds that an object stays after a graceful deletion; 0 if absent. */
   graceSeconds?: (object: ApiObject, requestedSeconds: number | undefined) => number;
 }
 
-/** One kind in one version, as it is served. */
+/** One kind in one served version. */
 export interface ServedResource extends ResourceType, View {
   singular: string;
   shortNames: readonly string[];
@@ -46,20 +46,20 @@ export interface ServedResource extends ResourceType, View {
   /** Name of the collection in the store; versions of a kind share one. */
   storage: string;
   /**
-   * Items of lists of built-in kinds come without kind and apiVersion, those of custom resources with them (as in
-   * reality).
+   * Whether the kind is built in. As on the real server, list items of built-in kinds have no kind and apiVersion, and
+   * those of custom resources have them.
    */
   builtIn: boolean;
   hasStatus: boolean;
   fields: SelectableFields;
   /**
-   * Checks and converts what a client sent, before anything is read from the store.
+   * Checks and converts a sent object before anything is read from the store.
    *
    * @param unknown gets the paths of fields that were dropped.
    * @throws ApiError 400.
    */
   decode: (sent: JsonObject, unknown: string[]) => JsonObject;
-  /** Into the storage's shape. */
+  /** Converts an object to the stored form. */
   toStorage: (object: ApiObject) => ApiObject;
   strategy: Strategy;
 }

@@ -1,4 +1,4 @@
-/** What a path means, before it is known whether such a resource is served. */
+/** The meaning of a path. Whether the resource is served is checked later. */
 export type Route =
   | { kind: "resource"; apiVersion: string; namespace: string; plural: string; name: string; subresource: string }
   | { kind: "versions" }
@@ -8,7 +8,7 @@ export type Route =
   | { kind: "other"; path: string };
 
 /**
- * Reads a path of the API: `/api/v1/…` or `/apis/<group>/<version>/…`, then
+ * Parses a path of the API: `/api/v1/…` or `/apis/<group>/<version>/…`, then
  * `[namespaces/<namespace>/]<plural>[/<name>[/<subresource>]]`.
  */
 export function parseRoute(path: string): Route {

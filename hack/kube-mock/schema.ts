@@ -2,8 +2,8 @@ import type { Cause } from "./api-error.ts";
 import { isObject, jsonEqual, listOf, objectOf } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 
-// Structural schemas (apiextensions.k8s.io/v1, openAPIV3Schema) as the real server applies them to custom resources:
-// prune, default, validate. `x-kubernetes-validations` (CEL) is the real server's alone.
+// Applies structural schemas (apiextensions.k8s.io/v1, openAPIV3Schema) to custom resources as the real server does:
+// prune, default, validate. `x-kubernetes-validations` (CEL) is not implemented.
 
 /** One node of a structural schema. */
 export type Schema = JsonObject;
@@ -12,16 +12,16 @@ const INT_OR_STRING = "x-kubernetes-int-or-string";
 const PRESERVE = "x-kubernetes-preserve-unknown-fields";
 const DATE_TIME = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:?\d\d)$/;
 
-/** A schema as it is asked at every write: read once, since reading it would cost more than the answers. */
+/** A preprocessed schema. Every write uses it, and reading the raw schema each time would cost more than the checks. */
 interface Compiled {
   properties: ReadonlyMap<string, Compiled>;
-  /** Of the fields that `properties` does not name. */
+  /** The schema of fields that `properties` does not name. */
   additional: Compiled | undefined;
   items: Compiled | undefined;
   preserves: boolean;
   defaults: readonly { name: string; value: unknown; schema: Compiled }[];
   nullable: boolean;
-  /** undefined: any. */
+  /** Allowed types; undefined allows any. */
   types: readonly string[] | undefined;
   required: readonly string[];
   allOf: readonly Compiled[];
@@ -29,7 +29,7 @@ interface Compiled {
   oneOf: readonly Compiled[];
   not: Compiled | undefined;
   pattern: RegExp | undefined;
-  /** The rest of the keywords, as they stand. */
+  /** All keywords in their original form. */
   raw: Schema;
 }
 
@@ -76,16 +76,16 @@ function propertySchema({ properties, additional }: Compiled, name: string): Com
 }
 
 /**
- * Objects and lists that fitted a schema, as they are stored: pruned, defaulted and valid. A write changes little of an
- * object, and the rest need not be gone through again.
+ * Stored objects and lists that are already pruned, defaulted and valid. A write changes little of an object, and the
+ * rest is not checked again.
  */
 const fitting = new WeakMap<object, Compiled>();
 
 /**
- * `value` without the fields that the schema does not know, and with its defaults, also where a field that may not be
- * null is. What need not be changed of it is shared.
+ * `value` without unknown fields and with defaults, which also replace null in fields that are not nullable. Unchanged
+ * parts are shared with `value`.
  *
- * @param unknown gets the paths of what was dropped.
+ * @param unknown gets the paths of dropped fields.
  */
 export function prune(value: unknown, schema: Schema, unknown: string[]): unknown {
   return fill(value, compile(schema), "", unknown);
@@ -121,7 +121,7 @@ function fillObject(value: JsonObject, schema: Compiled, path: string, unknown: 
   return filled ?? value;
 }
 
-/** Why `value`, which is pruned, does not fit the schema; empty where it does. */
+/** The reasons why a pruned `value` is invalid; empty if it is valid. */
 export function validate(value: unknown, schema: Schema): Cause[] {
   return causesOf(value, compile(schema), "");
 }
@@ -133,8 +133,8 @@ function causesOf(value: unknown, schema: Compiled, path: string): Cause[] {
 }
 
 /**
- * One list of causes for the whole object: nearly all values fit, and a list for each of them would cost more than the
- * checks.
+ * Appends to one list of causes for the whole object. Nearly all values are valid, and a list for each of them would
+ * cost more than the checks.
  */
 function check(value: unknown, schema: Compiled, path: string, causes: Cause[]): void {
   if (value === null && schema.nullable) return;
@@ -194,7 +194,7 @@ function checkText(value: string, { raw, pattern }: Compiled, path: string, caus
     causes.push({ reason, message, field: path });
   };
   const { minLength, maxLength, format } = raw;
-  // A code point is one or two UTF-16 units: they are counted only where it matters.
+  // A code point has one or two UTF-16 units, so code points are counted only if the number of units exceeds the limit.
   if (typeof maxLength === "number" && value.length > maxLength && countCodePoints(value) > maxLength) {
     add("FieldValueTooLong", `Too long: may not be more than ${maxLength} bytes`);
   }

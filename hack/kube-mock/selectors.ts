@@ -76,10 +76,10 @@ function splitOutsideParentheses(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
 
-/** How a kind's fields that can be selected by are read. */
+/** Functions that read the selectable fields of a kind. */
 export type SelectableFields = Readonly<Record<string, (object: ApiObject) => string>>;
 
-/** Fields that every kind can be selected by. */
+/** Selectable fields of every kind. */
 export const COMMON_FIELDS: SelectableFields = {
   "metadata.name": ({ metadata }) => metadata.name,
   "metadata.namespace": ({ metadata }) => metadata.namespace ?? "",

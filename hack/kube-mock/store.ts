@@ -1,18 +1,18 @@
 import type { ApiObject } from "./json.ts";
 
-/** How one API version shows the objects of a collection. */
+/** How one API version presents the objects of a collection. */
 export interface View {
   apiVersion: string;
   kind: string;
-  /** The object in this version's shape; absent where versions differ in `apiVersion` alone. */
+  /** Converts an object to this version; absent if versions differ only in `apiVersion`. */
   fromStorage?: (object: ApiObject) => ApiObject;
 }
 
-/** One state of one object, with its JSON made at most once a view. */
+/** One state of one object. Its JSON is created at most once per view. */
 export class Stored {
   readonly key: string;
   readonly object: ApiObject;
-  /** JSON without `kind`, `apiVersion` and the opening brace, by view; "" where versions share a shape. */
+  /** JSON without `kind`, `apiVersion` and the opening brace, by view. The key is "" if versions share a shape. */
   readonly #tails = new Map<string, string>();
 
   constructor(key: string, object: ApiObject) {
@@ -20,7 +20,7 @@ export class Stored {
     this.object = object;
   }
 
-  /** The object as the view shows it. */
+  /** The object in a view. */
   as(view: View): ApiObject {
     if (view.fromStorage !== undefined) return view.fromStorage(this.object);
     return this.object.apiVersion === view.apiVersion ? this.object : { ...this.object, apiVersion: view.apiVersion };
@@ -30,7 +30,7 @@ export class Stored {
     return `{"kind":"${view.kind}","apiVersion":"${view.apiVersion}",${this.#tail(view)}`;
   }
 
-  /** As `text`, without kind and version: so the real server writes the items of lists of its own kinds. */
+  /** Like `text`, without kind and version. The real server writes list items of built-in kinds this way. */
   bareText(view: View): string {
     return `{${this.#tail(view)}`;
   }
@@ -54,7 +54,7 @@ export interface StoreEvent {
   previous: Stored | undefined;
 }
 
-/** All objects of one kind, their recent history, and who listens. */
+/** All objects of one kind, their recent history, and the listeners. */
 export class Collection {
   readonly #objects = new Map<string, Stored>();
   readonly #eventsMax: number;
@@ -62,7 +62,7 @@ export class Collection {
   #sortedKeys: string[] | undefined = [];
   readonly #unannounced: StoreEvent[] = [];
   #events: StoreEvent[] = [];
-  /** The newest revision of which the changes before it are no longer known. */
+  /** Changes up to this revision are no longer known. */
   #compactedRevision: number;
 
   constructor(eventsMax: number, revision: number) {
@@ -82,19 +82,19 @@ export class Collection {
     return this.#compactedRevision;
   }
 
-  /** Calls `listener` at every change, within the write that makes it. */
+  /** Calls `listener` for every change, synchronously within the write. */
   subscribe(listener: (event: StoreEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Changes after `revision`, oldest first; undefined where they are no longer all known. */
+  /** Changes after `revision`, oldest first; undefined if some of them are no longer known. */
   eventsAfter(revision: number): readonly StoreEvent[] | undefined {
     if (revision < this.#compactedRevision) return undefined;
     return this.#events.slice(this.#indexAfter(revision));
   }
 
-  /** The objects as they were at `revision`, in the order of their keys; undefined where that is no longer known. */
+  /** The objects as of `revision`, in the order of their keys; undefined if that is no longer known. */
   snapshot(revision: number): readonly Stored[] | undefined {
     if (revision < this.#compactedRevision) return undefined;
     const later = this.#events.slice(this.#indexAfter(revision));
@@ -113,14 +113,13 @@ export class Collection {
     else this.#objects.set(key, event.current);
     if (event.type !== "MODIFIED") this.#sortedKeys = undefined;
     this.#events.push(event);
-    // Cut in one go now and then, so that a write costs the same however long the history is.
+    // Removes the older half of the history when it is full, so that the cost of a write does not depend on the length
+    // of the history.
     if (this.#events.length >= 2 * this.#eventsMax) this.#forget(this.#events.length - this.#eventsMax);
     this.#announce(event);
   }
 
-  /**
-   * A listener that writes does not get ahead of the others: they all hear of events in the order of their revisions.
-   */
+  /** Queues events, so that all listeners get them in the order of their revisions, even if a listener writes. */
   #announce(event: StoreEvent): void {
     this.#unannounced.push(event);
     if (this.#unannounced.length > 1) return;
@@ -130,7 +129,7 @@ export class Collection {
     }
   }
 
-  /** Takes other objects instead of those that it has, and forgets all history. Listeners get the difference. */
+  /** Replaces all objects and drops the history. Listeners get the differences as changes. */
   restore(objects: ReadonlyMap<string, Stored>, revision: number): void {
     const before = new Map(this.#objects);
     this.#objects.clear();
@@ -177,14 +176,15 @@ export class Collection {
   }
 }
 
-/** What was stored at one revision. */
+/** All stored objects at one revision. */
 export interface Backup {
   readonly revision: number;
   readonly collections: ReadonlyMap<string, ReadonlyMap<string, Stored>>;
 }
 
 /**
- * Everything the server holds. Every write takes the next revision, which is the `resourceVersion` of what it wrote.
+ * All objects of the server. Every write gets the next revision, which becomes the `resourceVersion` of the written
+ * object.
  */
 export class Store {
   readonly #collections = new Map<string, Collection>();
@@ -200,7 +200,7 @@ export class Store {
     return this.#revision;
   }
 
-  /** The collection of that name; made where there is none. Its history begins now. */
+  /** The collection of that name. If it does not exist, it is created and its history begins now. */
   collection(name: string): Collection {
     const known = this.#collections.get(name);
     if (known !== undefined) return known;
@@ -212,7 +212,7 @@ export class Store {
     return collection;
   }
 
-  /** Calls `listener` at every change of any collection. */
+  /** Calls `listener` for every change of any collection. */
   subscribe(listener: (event: StoreEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -236,7 +236,7 @@ export class Store {
     collection.apply({ type: "DELETED", revision: this.#revision, current, previous: stored });
   }
 
-  /** All that is stored now, for `restore`. */
+  /** A copy of all stored objects, for `restore`. */
   backUp(): Backup {
     const collections = new Map<string, ReadonlyMap<string, Stored>>();
     for (const [name, collection] of this.#collections) {
@@ -245,14 +245,14 @@ export class Store {
     return { revision: this.#revision, collections };
   }
 
-  /** Goes back to what was stored then: the revisions since then are given out again. */
+  /** Restores a backup. Revisions since then are used again. */
   restore({ revision, collections }: Backup): void {
     this.#revision = revision;
     for (const [name, collection] of this.#collections)
       collection.restore(collections.get(name) ?? new Map(), revision);
   }
 
-  /** Forgets all history before now. */
+  /** Drops the history. */
   compact(): void {
     for (const collection of this.#collections.values()) collection.compact(this.#revision);
   }

@@ -8,25 +8,24 @@ import type { ServedResource } from "./resource.ts";
 import { Stored } from "./store.ts";
 import type { Collection, Store, StoreEvent } from "./store.ts";
 
-/** A watcher so far behind is cut off, as the real server does. */
+/** A watch with this many unread events is ended, as on the real server. */
 const QUEUED_EVENTS_MAX = 100_000;
-/** The real server ends a watch that names no time of its own after 30 to 60 minutes. */
+/** The real server ends a watch without `timeoutSeconds` after 30 to 60 minutes. */
 const DEFAULT_TIMEOUT_MS = 1_800_000;
 
 export interface WatchOptions {
-  /** Begin after this revision; undefined: with all that is there. */
+  /** Begin after this revision; undefined begins with all existing objects. */
   afterRevision: number | undefined;
   bookmarks: boolean;
-  /** Mark the end of what was there at the beginning with a bookmark. */
+  /** Send a bookmark after the initial objects. */
   initialEventsEnd: boolean;
   timeoutMs: number;
 }
 
 /**
- * Reads the options of a watch.
+ * Parses the options of a watch.
  *
- * @throws ApiError 500 for a version that is not valid (as the real server does), 422 for options that exclude each
- * other.
+ * @throws ApiError 500 for an invalid version (as on the real server), 422 for options that exclude each other.
  */
 export function parseWatchOptions(query: URLSearchParams, random: Random): WatchOptions {
   const version = query.get("resourceVersion") ?? "";
@@ -61,17 +60,17 @@ interface WatchDeps {
   bookmarkPeriodMs: number;
 }
 
-/** One open watch: what it has to say, until it ends. Iterate it once. */
+/** One open watch, as a stream of event texts. Iterate it once. */
 export class Watch implements AsyncIterable<string> {
   readonly #deps: WatchDeps;
   readonly #resource: ServedResource;
   readonly #selection: Selection;
   readonly #onEnd = new Set<() => void>();
-  /** What may be read now. */
+  /** Texts that can be read now. */
   #ready: string[] = [];
-  /** What a lag holds back, in order. */
+  /** Texts that a lag delays, in order. */
   #held: { text: string; dueMs: number }[] = [];
-  /** What happened up to then is not shown; a revision that is yet to come is waited for. */
+  /** Events up to this revision are not sent, even if it is in the future. */
   readonly #afterRevision: number;
   #lagMs = 0;
   #lagTimer: Timer | undefined;
@@ -95,15 +94,15 @@ export class Watch implements AsyncIterable<string> {
     this.#onEnd.add(() => this.#lagTimer?.cancel());
   }
 
-  /** Calls `listener` once either side has ended it. */
+  /** Calls `listener` when either side has ended the watch. */
   onEnd(listener: () => void): void {
     if (this.#state === "open") this.#onEnd.add(listener);
     else listener();
   }
 
   /**
-   * Holds events back for so long from now on; 0 lets go of those that are held. With Infinity nothing is received,
-   * bookmarks included.
+   * Delays events by `lagMs` from now on; 0 also sends the delayed ones. With Infinity, the client receives nothing,
+   * not even bookmarks.
    */
   lag(lagMs: number): void {
     this.#lagMs = lagMs;
@@ -113,12 +112,12 @@ export class Watch implements AsyncIterable<string> {
     for (const { text } of held) this.#push(text);
   }
 
-  /** Ends the stream after what has been sent so far. */
+  /** Ends the stream after the texts that are ready now. */
   end(): void {
     this.#close("ended");
   }
 
-  /** Breaks the connection: what was not read yet is lost. */
+  /** Breaks the connection. Unread texts are lost. */
   cut(): void {
     this.#ready = [];
     this.#close("cut");
@@ -140,7 +139,7 @@ export class Watch implements AsyncIterable<string> {
     }
   }
 
-  /** @returns whether the watch goes on from there. */
+  /** @returns whether the watch continues after that. */
   #replay(collection: Collection, { afterRevision, initialEventsEnd }: WatchOptions): boolean {
     if (afterRevision === undefined) {
       const { revision } = this.#deps.store;
@@ -161,7 +160,7 @@ export class Watch implements AsyncIterable<string> {
     return true;
   }
 
-  /** An object that begins to fit the selection is news to this watcher, one that ceases to is gone. */
+  /** If a change makes an object match the selection, the watch sends ADDED; if it no longer matches, DELETED. */
   #show({ type, current, previous, revision }: StoreEvent): void {
     if (revision <= this.#afterRevision) return;
     const fitsNow = type !== "DELETED" && this.#fits(current);
@@ -185,7 +184,7 @@ export class Watch implements AsyncIterable<string> {
     if (this.#held.length === 1) this.#scheduleRelease();
   }
 
-  /** Only the first is waited for: one behind it that is due earlier, since the lag became shorter, stays behind it. */
+  /** Waits only for the first text. A later one that is due earlier, because the lag was shortened, stays behind it. */
   #scheduleRelease(): void {
     const { clock } = this.#deps;
     const first = this.#held[0];
@@ -200,8 +199,7 @@ export class Watch implements AsyncIterable<string> {
 
   #scheduleBookmark(): void {
     this.#bookmarkTimer = this.#deps.clock.schedule(this.#deps.bookmarkPeriodMs, () => {
-      // A bookmark may not overtake an event that is held back, and there is none before the revision that was asked
-      // for.
+      // A bookmark must not overtake a delayed event, and must not come before the requested revision.
       const isDue = this.#held.length === 0 && this.#lagMs !== Infinity;
       if (isDue && this.#deps.store.revision >= this.#afterRevision) this.#bookmark({});
       this.#scheduleBookmark();

@@ -11,13 +11,13 @@ export interface AgentOptions {
   flags?: readonly string[];
   /** Flags of Node itself. */
   nodeFlags?: readonly string[];
-  /** In addition to the environment of this process. */
+  /** Variables in addition to the environment of this process. */
   env?: Readonly<Record<string, string>>;
-  /** The program: the sources by default, else for example a bundle. */
+  /** The program, such as a bundle; by default the sources. */
   program?: string;
 }
 
-/** Starts the real agent as a user would, `ironfence run`, in a process of its own that serves on free ports. */
+/** Starts the real agent with `ironfence run`, as a separate process that listens on free ports. */
 export function startAgent(options: AgentOptions): Child {
   const { kubeconfig, logFile, flags = [], nodeFlags = [], env = {}, program = MAIN } = options;
   const servers = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"];

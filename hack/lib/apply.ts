@@ -14,14 +14,14 @@ export interface Manifest extends JsonObject {
   metadata: { name: string; namespace?: string; [key: string]: unknown };
 }
 
-/** What `kubectl kustomize` may do in addition to listing resources is not done here, so it must not be asked for. */
+/** Fields of a kustomization that this file supports. It does not implement other features of kustomize. */
 const KUSTOMIZATION_KEYS = new Set(["apiVersion", "kind", "resources"]);
 
 /**
- * Reads manifests from a YAML file, a folder with a kustomization.yaml (its `resources` alone), or a folder of YAML
+ * Reads manifests from a YAML file, a folder with a kustomization.yaml (only its `resources`), or a folder of YAML
  * files.
  *
- * @throws Error for a kustomization that does more than list resources.
+ * @throws Error if a kustomization uses anything but `resources`.
  */
 export async function readManifests(path: string): Promise<Manifest[]> {
   if (!(await stat(path)).isDirectory()) {
@@ -44,7 +44,7 @@ export async function readManifests(path: string): Promise<Manifest[]> {
 /**
  * Applies manifests as `kubectl apply --server-side` does: CRDs first, namespaces next, then the rest in their order.
  *
- * @param change what each is changed to before it is applied.
+ * @param change changes each manifest before it is applied.
  */
 export async function applyManifests(
   api: KubeApi,
@@ -64,10 +64,10 @@ export async function applyManifests(
 }
 
 /**
- * Creates or updates one object, or has the server only check it. Without `force`, the server refuses to change a field
- * that another manager owns, as it does for kubectl.
+ * Creates or updates one object, or lets the server only check it. Without `force`, the server refuses to change a
+ * field that another manager owns, as it does for kubectl.
  *
- * @returns it as the server stored it, or would.
+ * @returns the object as the server has stored it or would store it.
  */
 export async function applyObject(
   api: KubeApi,
@@ -80,10 +80,10 @@ export async function applyObject(
 }
 
 /**
- * Deletes manifests as `kubectl delete --ignore-not-found` does: each is asked for in order, then it is waited until
- * all are gone.
+ * Deletes manifests as `kubectl delete --ignore-not-found` does: requests each deletion in order, then waits until all
+ * objects are gone.
  *
- * @throws Error that names what is still there after `withinMs`.
+ * @throws Error with the objects that still exist after `withinMs`.
  */
 export async function deleteManifests(api: KubeApi, manifests: readonly Manifest[], withinMs: number): Promise<void> {
   const paths = (await Promise.all(manifests.map((manifest) => findPath(api, manifest)))).filter(
@@ -102,7 +102,7 @@ export async function deleteManifests(api: KubeApi, manifests: readonly Manifest
   throw new Error(`not gone within ${withinMs / 1000} s: ${JSON.stringify(objects)}`);
 }
 
-/** Undefined for a kind that is not served any more. */
+/** The API path of an object; undefined if its kind is no longer served. */
 export async function findPath(api: KubeApi, manifest: Manifest): Promise<string | undefined> {
   try {
     return await objectPath(api, manifest);
@@ -123,7 +123,7 @@ async function objectPath(api: KubeApi, manifest: Manifest): Promise<string> {
   return `${root}${scope}/${resource.name}/${metadata.name}`;
 }
 
-/** A CRD is applied before its kind is served; the kind may be used once both say so. */
+/** Waits until the CRD is Established and discovery lists its kind. Both take some time after the CRD is applied. */
 export async function waitUntilEstablished(api: KubeApi, name: string): Promise<void> {
   const deadlineMs = performance.now() + ESTABLISHED_TIMEOUT_MS;
   while (performance.now() < deadlineMs) {

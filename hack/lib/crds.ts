@@ -9,9 +9,11 @@ export async function readCrds(): Promise<string[]> {
 }
 
 /**
- * The CRDs of others that ironfence works with, as far as it does (hack/foreign-crds), as YAML texts.
+ * The CRDs of other projects that ironfence works with (hack/foreign-crds), as YAML texts. They contain only what it
+ * uses.
  *
- * @param versions of kinds that have several, only these are served; all by default. The newest is stored.
+ * @param versions for kinds with several versions, the versions that are served; all by default. The newest one is
+ * stored.
  */
 export async function readForeignCrds(versions?: readonly string[]): Promise<string[]> {
   const texts = await readFolder("../foreign-crds/");

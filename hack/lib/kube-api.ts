@@ -10,7 +10,7 @@ export interface JsonObject {
   [key: string]: unknown;
 }
 
-/** An answer of the API server other than 2xx. */
+/** An answer of the API server with a status other than 2xx. */
 export class ApiStatusError extends Error {
   override readonly name = "ApiStatusError";
   readonly status: number;
@@ -26,7 +26,7 @@ export class ApiStatusError extends Error {
 export interface WatchEvent<T> {
   type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
   object: T;
-  /** When it was read from the wire: milliseconds since the epoch. */
+  /** The time at which the event was received, in milliseconds since the epoch. */
   atMs: number;
 }
 
@@ -51,8 +51,8 @@ const decode = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : Buffer.from(text, "base64").toString("utf8");
 
 /**
- * A bare client of an API server for test harnesses. It shares no code with the agent's own client on purpose: what a
- * test reads through it is the server's truth, not the tested code's.
+ * A minimal Kubernetes client for tests. It deliberately shares no code with the agent's client, so that a fault of the
+ * tested code cannot change what a test reads.
  */
 export class KubeApi {
   readonly #server: string;
@@ -73,7 +73,7 @@ export class KubeApi {
     const cert = decode(user["client-certificate-data"]);
     const key = decode(user["client-key-data"]);
     const agent = new Agent({
-      // A watch has no end that could be waited for; calls have their own deadline.
+      // No timeout, because a watch has no end. Calls have their own deadline.
       bodyTimeout: 0,
       headersTimeout: CALL_TIMEOUT_MS,
       connect: {
@@ -108,12 +108,12 @@ export class KubeApi {
     return response.headers["content-type"]?.includes("json") === true ? (JSON.parse(text) as unknown) : text;
   }
 
-  /** Reads an object or a list. @typeParam T what the caller knows is served at `path`. */
+  /** Reads an object or a list. @typeParam T the type of the object at `path`. */
   async get<T = JsonObject>(path: string): Promise<T> {
     return (await this.send("GET", path)) as T;
   }
 
-  /** Like `get`, with undefined for what is not there. */
+  /** Like `get`, but returns undefined if there is no such object. */
   async find<T = JsonObject>(path: string): Promise<T | undefined> {
     try {
       return await this.get<T>(path);
@@ -143,7 +143,7 @@ export class KubeApi {
     }
   }
 
-  /** Follows a collection from now on, through broken connections too; ends when `signal` aborts. */
+  /** Watches a collection from now on, and reconnects after errors. Ends when `signal` aborts. */
   async watch<T>(path: string, onEvent: (event: WatchEvent<T>) => void, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {

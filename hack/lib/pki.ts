@@ -4,7 +4,7 @@ import { webcrypto } from "node:crypto";
 import * as x509 from "@peculiar/x509";
 import type { Clock } from "../../src/runtime/clock.ts";
 
-// Throw-away certificates for mocks, demos and tests. Nothing here is fit for anything that lives longer than a test.
+// Creates throw-away certificates for mocks, demos and tests. Do not use them in production.
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const RSA = {
@@ -14,7 +14,7 @@ const RSA = {
   hash: "SHA-256",
 } as const;
 const DAY_MS = 86_400_000;
-/** Certificates are valid from a day ago, so that a skewed clock does not refuse them. */
+/** Certificates are valid since yesterday, so that clients with a wrong clock accept them. */
 const BACKDATED_MS = DAY_MS;
 
 /** A certificate and its private key, both PEM. */
@@ -27,14 +27,14 @@ export interface CertificateAndKey {
 
 export interface CertificateRequest {
   commonName: string;
-  /** Kubernetes reads a client certificate's organizations as its user's groups. */
+  /** Kubernetes treats the organizations of a client certificate as the groups of the user. */
   organizations?: readonly string[];
   dnsNames?: readonly string[];
   ipAddresses?: readonly string[];
   usage: "server" | "client";
-  /** P-256 by default; some cipher suites take RSA. */
+  /** P-256 by default. Some cipher suites need RSA. */
   keys?: "rsa";
-  /** 30 by default; negative makes one that has expired already. */
+  /** 30 by default. A negative value makes an expired certificate. */
   validDays?: number;
 }
 
@@ -44,7 +44,7 @@ export interface CertificateAuthority {
   issue(request: CertificateRequest): Promise<CertificateAndKey>;
 }
 
-/** Makes a new CA with a key of its own. */
+/** Creates a CA with a new key. */
 export async function createCertificateAuthority(
   clock: Pick<Clock, "nowMs">,
   commonName: string,

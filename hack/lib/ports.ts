@@ -3,18 +3,18 @@ import type { Server } from "node:net";
 import { createServer } from "node:net";
 
 /**
- * Below those that Linux gives to connections and to listeners without a wish (32768 to 60999): one of those may take a
- * port before its program has.
+ * Ports are below Linux's ephemeral range (32768 to 60999). Otherwise a connection or another listener could take a
+ * port before the program does.
  */
 const PORT_MIN = 10_000;
 const PORT_MAX = 32_000;
 const TRIES_MAX = 100;
 
 /**
- * Ports on 127.0.0.1 without a listener at this moment, for programs that cannot choose one themselves. All are
- * held until the last is known, so that they differ from each other.
+ * Ports on 127.0.0.1 that are free now, for programs that cannot choose a free port themselves. All are held open until
+ * the last one is found, so that they differ.
  *
- * @throws Error where none of a hundred drawn at random is free.
+ * @throws Error if a hundred random ports are all in use.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const held = new Map<number, Server>();
@@ -28,7 +28,7 @@ export async function freePorts(count: number): Promise<number[]> {
   return [...held.keys()];
 }
 
-/** @returns undefined where the port is taken. */
+/** @returns undefined if the port is in use. */
 async function listen(port: number): Promise<Server | undefined> {
   const server = createServer();
   return new Promise((resolve, reject) => {

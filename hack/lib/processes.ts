@@ -9,23 +9,24 @@ const LOG_TAIL_LINES = 15;
 export interface Child {
   readonly name: string;
   readonly pid: number;
-  /** Its standard output and error. */
+  /** The file with its standard output and error. */
   readonly logFile: string;
-  /** Resolves, with a message, once it has ended. */
+  /** Resolves with a message when the process has ended. */
   readonly ended: Promise<string>;
   readonly running: boolean;
   kill(signal: NodeJS.Signals): void;
-  /** Asks it to end, kills it if it does not, and waits until it is gone. */
+  /** Asks the process to end, kills it after a timeout, and waits until it has ended. */
   stop(): Promise<void>;
 }
 
-// A child that outlives us would hold ports and burn a core for nothing. `exit` handlers may only do what is
-// synchronous.
+// Kills children at exit, because a child that outlives this process would hold ports and use a core. `exit` handlers
+// must be synchronous.
 const alive = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of alive) child.kill("SIGKILL");
 });
-// The test runner ends its files by SIGTERM, which would skip them. Commands have handlers of their own.
+// The test runner ends test files with SIGTERM, which would skip `exit` handlers. Commands have their own signal
+// handlers.
 if (process.argv[1]?.endsWith(".test.ts") === true) process.once("SIGTERM", () => process.exit(143));
 
 /** Starts a long-running program; it is killed, by its process id, at the latest when this process exits. */

@@ -15,7 +15,7 @@ export interface RunOptions {
  * Runs a command to its end.
  *
  * @returns its standard output.
- * @throws Error with the end of its output when it fails, is cut short by `signal`, or takes longer than `timeoutMs`.
+ * @throws Error with the end of its output if it fails, `signal` aborts, or it takes longer than `timeoutMs`.
  */
 export async function run(command: string, args: readonly string[], options: RunOptions): Promise<string> {
   const child = spawn(command, args, {

@@ -1,9 +1,9 @@
-/** An alert of Prometheus. deploy/monitoring is made from these. */
+/** A Prometheus alert. deploy/monitoring is generated from these. */
 export interface Alert {
-  /** Its page is docs/how-to/runbooks, in kebab case without the prefix `Ironfence`. */
+  /** Its runbook in docs/how-to/runbooks has this name in kebab case, without the prefix `Ironfence`. */
   name: `Ironfence${string}`;
   /**
-   * critical: a node may stay down, or its workloads; warning: the next fence may fail; info: look at it on a working
+   * critical: a node or its workloads may stay down; warning: the next fence may fail; info: look at it on a working
    * day.
    */
   severity: "critical" | "warning" | "info";
@@ -12,10 +12,11 @@ export interface Alert {
   forMinutes: number;
   summary: string;
   /**
-   * What makes it fire: series by the notation of promtool, a value a minute, and the labels that the alert then has.
+   * Series that make the alert fire, in the notation of promtool with one value per minute, and the labels of the
+   * alert.
    */
   example: Example;
-  /** Other ways to fire. */
+  /** Other examples that make the alert fire. */
   otherExamples?: readonly Example[];
 }
 
@@ -252,7 +253,7 @@ export const ALERTS: readonly Alert[] = [
   {
     name: "IronfenceProbesOld",
     severity: "warning",
-    // The status of a target is written once an hour, and one device is probed each 2.5 s in a large cluster.
+    // The status of a target is written once per hour. In a large cluster, one device is probed every 2.5 s.
     expr: "max by (job) (ironfence_probe_age_seconds) > 3600 + 4 * clamp_min(2.5 * sum by (job) (ironfence_fencing_targets), 600)",
     forMinutes: 15,
     summary: "FencingTargets are probed too seldom, so their status may be out of date",
@@ -309,7 +310,7 @@ export const ALERTS: readonly Alert[] = [
   },
 ];
 
-/** The page of an alert, in this repository. */
+/** The path of the runbook of an alert in this repository. */
 export function runbookOf({ name }: Pick<Alert, "name">): string {
   const words = name.slice("Ironfence".length).replaceAll(/(?<=.)[A-Z]/g, "-$&");
   return `docs/how-to/runbooks/${words.toLowerCase()}.md`;

@@ -1,11 +1,11 @@
 /** One query of a panel, in PromQL with Grafana's variables. */
 export interface Query {
   expr: string;
-  /** How a series is named, by its labels in double braces. */
+  /** The name of a series, with its labels in double braces. */
   legend: string;
 }
 
-/** One picture of the dashboard. */
+/** One panel of the dashboard. */
 export interface Panel {
   title: string;
   description: string;

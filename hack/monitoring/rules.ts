@@ -2,10 +2,10 @@ import type { Alert } from "./alerts.ts";
 import { ALERTS, runbookOf } from "./alerts.ts";
 
 const GROUP = "ironfence";
-/** Minutes of each side of the moment at which an alert begins to fire. */
+/** Minutes before and after the time at which an alert begins to fire. */
 const MARGIN_MINUTES = 1;
 
-/** An alert as Prometheus reads it. */
+/** An alerting rule in the format of Prometheus. */
 export interface Rule {
   alert: Alert["name"];
   expr: string;
@@ -32,7 +32,7 @@ export function plainRules(): { groups: { name: string; rules: Rule[] }[] } {
   };
 }
 
-/** The same for the Prometheus Operator. */
+/** The same rules as an object of the Prometheus Operator. */
 export function prometheusRule(): object {
   return {
     apiVersion: "monitoring.coreos.com/v1",
@@ -47,8 +47,8 @@ export function prometheusRule(): object {
 }
 
 /**
- * Unit tests for promtool: each alert fires when its example has lasted long enough, not before, and no other alert
- * does.
+ * Unit tests for promtool: each alert fires when its example has lasted long enough and not before, and no other alert
+ * fires.
  */
 export function ruleTests(): object {
   return {
@@ -81,7 +81,7 @@ export function ruleTests(): object {
   };
 }
 
-/** The series of an agent that leads, and with which nothing is wrong. */
+/** The series of a leading agent without problems. */
 const WELL: Readonly<Record<string, string>> = {
   'ironfence_leader{job="ironfence"}': "1x2880",
   'ironfence_ready{job="ironfence"}': "1x2880",

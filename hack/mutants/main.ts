@@ -37,14 +37,14 @@ const values = parseOptions({
   seed: { type: "string" },
 });
 
-/** A mutant with the words in which it is reported. */
+/** A mutant with its text for the report. */
 interface Reported extends Candidate {
   says: string;
 }
 
-/** Time for a test file with a named mutant in place, at the least. */
+/** The minimum timeout of a test file with a named mutant in place. */
 const NAMED_TIMEOUT_MIN_MS = 60_000;
-/** Generated ones are many, and more of them loop forever. */
+/** The same for generated mutants. There are many of them, and more of them loop forever. */
 const GENERATED_TIMEOUT_MIN_MS = 20_000;
 
 function namedCandidates(): readonly Reported[] {

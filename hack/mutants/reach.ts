@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 
 /**
- * What V8 reports of a script: the pieces of each function, an inner one after the one around it, and how often each
+ * V8's coverage report of a script: the ranges of each function, an inner range after its outer one, and how often each
  * ran.
  */
 const Coverage = z.object({
@@ -27,11 +27,11 @@ interface Piece {
 }
 
 /**
- * Which code of `src` a test file runs. Node strips types without moving anything, so that V8's offsets are the
- * source's.
+ * The code of `src` that a test file runs. Node strips types without moving code, so V8's offsets are valid in the
+ * source.
  */
 export class Reach {
-  /** For each process that ran: its files. */
+  /** The files of each process that ran. */
   readonly #processes: readonly ReadonlyMap<string, readonly Piece[]>[];
 
   private constructor(processes: readonly ReadonlyMap<string, readonly Piece[]>[]) {
@@ -39,8 +39,8 @@ export class Reach {
   }
 
   /**
-   * @param coverageFolder where Node has written what ran (`NODE_V8_COVERAGE`).
-   * @param root the tree that ran.
+   * @param coverageFolder where Node has written its coverage (`NODE_V8_COVERAGE`).
+   * @param root the tree whose code ran.
    */
   static async read(coverageFolder: string, root: string): Promise<Reach> {
     const names = await readdir(coverageFolder);
@@ -60,7 +60,7 @@ export class Reach {
     return new Reach(await Promise.all(reports));
   }
 
-  /** Whether what stands at the offset has run. */
+  /** Whether the code at the offset has run. */
   has(file: string, offset: number): boolean {
     return this.#processes.some((files) => {
       let inner: Piece | undefined;

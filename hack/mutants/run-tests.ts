@@ -3,22 +3,22 @@ import { performance } from "node:perf_hooks";
 
 /** The result of one test file. */
 export interface TestRun {
-  /** The first failure: the test, and what it says; undefined where all tests passed. */
+  /** The first failed test with its message; undefined if all tests passed. */
   failed: string | undefined;
   tookMs: number;
 }
 
-/** A test that is reported, at most so many characters of it. */
+/** The most characters of a failed test that are reported. */
 const TOLD_MAX = 500;
-/** How much of what a test file writes is kept, from the end, for one that ends without naming a test. */
+/** How many of the last characters of the output are kept, in case a test file fails without naming a test. */
 const TAIL_MAX = 10_000;
 
 /**
  * Runs one test file up to its first failure.
  *
- * @param folder the tree that it belongs to.
- * @param timeoutMs the file fails that has not ended by then.
- * @param env variables that it gets in addition to those of this process.
+ * @param folder the tree that contains the test file.
+ * @param timeoutMs the test file fails if it takes longer.
+ * @param env variables in addition to those of this process.
  */
 export async function runTests(
   folder: string,
@@ -33,9 +33,9 @@ export async function runTests(
     cwd: folder,
     signal: AbortSignal.any([signal, stop.signal]),
     timeout: timeoutMs,
-    // The test runner takes any other for a wish to end in order, and then says 1 as if a test had failed.
+    // On any other signal the test runner shuts down in order and exits with 1, as if a test had failed.
     killSignal: "SIGKILL",
-    // It must not take itself for a part of another run.
+    // Without this, the test runner would believe that it is part of another run.
     env: { ...process.env, NODE_TEST_CONTEXT: undefined, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -45,9 +45,9 @@ export async function runTests(
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     report += chunk;
     failed ??= firstFailure(report);
-    // What has passed is not looked through again.
+    // Drops the part of the report that contains only passed tests.
     if (!report.includes("not ok ")) report = report.slice(report.lastIndexOf("\n") + 1);
-    // One is enough: what runs on, and what it has started, ends here.
+    // One failure is enough. This ends the test file and the processes that it has started.
     if (failed !== undefined) stop.abort();
   });
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => (tail = (tail + chunk).slice(-TAIL_MAX)));
@@ -66,7 +66,7 @@ export async function runTests(
 }
 
 /**
- * The test that failed first in a TAP report, with its message; undefined while none has, or it is not reported in full
+ * The first failed test in a TAP report, with its message; undefined if there is none or its report is not complete
  * yet.
  */
 function firstFailure(report: string): string | undefined {

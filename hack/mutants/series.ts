@@ -2,31 +2,31 @@ import type { Edit } from "./edit.ts";
 import type { Reach } from "./reach.ts";
 import { MutantWorkshop } from "./workshop.ts";
 
-/** A mutant that is to be played. */
+/** A mutant to be played. */
 export interface Candidate {
   id: string;
   edit: Edit;
-  /** Test files of which one must fail. All of a tier are tried before the next one is. */
+  /** Test files, of which one must fail. All files of a tier are run before those of the next tier. */
   tiers: readonly (readonly string[])[];
 }
 
 /** The result of a mutant. */
 export interface Played<T extends Candidate = Candidate> {
   mutant: T;
-  /** The test that failed, and what it says; undefined where the mutant lives. */
+  /** The failed test with its message; undefined if the mutant lives. */
   killedBy: string | undefined;
-  /** How many test files have run its code. */
+  /** The number of test files that run its code. */
   testFiles: number;
 }
 
 interface Options<T extends Candidate> {
-  /** A test file that does not run the code of a mutant is not tried on it. */
+  /** Whether test files that do not reach the code of a mutant are skipped. */
   byReach: boolean;
-  /** A mutant that lives counts as killed where it does not compile. */
+  /** Whether a mutant that no test kills counts as killed if it does not compile. */
   checkTypes: boolean;
-  /** Time for a test file with a mutant in place, at the least. */
+  /** The minimum timeout of a test file with a mutant in place. */
   timeoutMinMs: number;
-  /** Called for each mutant whose fate is known. */
+  /** Called for each mutant when its result is known. */
   onPlayed: (played: Played<T>) => void;
 }
 
@@ -35,18 +35,19 @@ interface AsItIs {
   reach: Reach | undefined;
 }
 
-/** Copies of the tree in which tests run at the same time: CI has two cores. */
+/** The number of copies of the tree in which tests run at the same time. CI has two cores. */
 const WORKERS = 2;
-/** Time for one test file on the code as it is. */
+/** Timeout of one test file on the unchanged code. */
 const BASELINE_TIMEOUT_MS = 180_000;
 /**
- * With a mutant in place a file may wait for what never comes, and fails then; it is given so much longer than without.
+ * With a mutant, a test file may wait for an event that never comes. Its timeout is this many times its time on the
+ * unchanged code.
  */
 const PATIENCE = 10;
 
 /**
- * Plays the mutants in copies of the tree. Returns the test files that fail on the code as it is: nothing is played
- * then.
+ * Plays the mutants in copies of the tree. If test files fail on the unchanged code, it plays nothing and returns these
+ * files.
  */
 export async function playSeries<T extends Candidate>(
   mutants: readonly T[],
@@ -57,7 +58,7 @@ export async function playSeries<T extends Candidate>(
   await using opened = new AsyncDisposableStack();
   const workshops: MutantWorkshop[] = [];
   while (workshops.length < WORKERS) workshops.push(opened.use(await MutantWorkshop.open()));
-  // Whatever ends this, no test runs on in a copy that is gone.
+  // However this function ends, no test keeps running in a deleted copy.
   opened.defer(() => stop.abort(new Error("the run has ended")));
 
   let alive = mutants.map((mutant): Played<T> => ({ mutant, killedBy: undefined, testFiles: 0 }));
@@ -80,7 +81,7 @@ export async function playSeries<T extends Candidate>(
   return [];
 }
 
-/** Does `work` with each mutant in place. Those that live on go back to the caller. */
+/** Runs `work` with each mutant in place. @returns the mutants that are still alive. */
 async function sift<T extends Candidate>(
   workshops: readonly MutantWorkshop[],
   candidates: readonly Played<T>[],
@@ -96,7 +97,7 @@ async function sift<T extends Candidate>(
   return alive;
 }
 
-/** The mutant is in place. The test file that takes the least time comes first. */
+/** Runs test files with the mutant in place, the fastest one first. */
 async function runTier<T extends Candidate>(
   workshop: MutantWorkshop,
   played: Played<T>,
@@ -119,7 +120,7 @@ async function runTier<T extends Candidate>(
   return { ...played, testFiles };
 }
 
-/** Runs each of the test files on the code as it is. */
+/** Runs each test file on the unchanged code. */
 async function runAsItIs(
   workshops: readonly MutantWorkshop[],
   testFiles: readonly string[],

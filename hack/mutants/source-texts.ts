@@ -11,7 +11,7 @@ export interface Place {
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Source files in which a text is found whatever file it has moved to, and however a formatter has laid it out. */
+/** Finds a text in source files, even if it has moved to another file or was formatted differently. */
 export class SourceTexts {
   readonly #sources: ReadonlyMap<string, string>;
 
@@ -19,13 +19,13 @@ export class SourceTexts {
     this.#sources = sources;
   }
 
-  /** All of `src`. */
+  /** Reads all of `src`. */
   static read(): SourceTexts {
     const files = globSync("src/**/*.ts", { cwd: ROOT });
     return new SourceTexts(new Map(files.map((file) => [file, readFileSync(join(ROOT, file), "utf8")])));
   }
 
-  /** Every place at which the text stands. */
+  /** Every place where the text occurs. */
   placesOf(text: string): readonly Place[] {
     const words = text.match(/\w+|[^\s\w]/g) ?? [];
     const pattern = patternOf(words);
@@ -42,7 +42,7 @@ export class SourceTexts {
   }
 }
 
-/** Any white space may stand between the words and signs, and a comma before a closing bracket or none. */
+/** Matches words and signs with any white space between them, and with or without a comma before a closing bracket. */
 function patternOf(words: readonly string[]): RegExp {
   const parts = words.flatMap((word, index) => {
     const next = words[index + 1];

@@ -11,10 +11,10 @@ import type { TestRun } from "./run-tests.ts";
 import { runTests } from "./run-tests.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-/** All that tests read. */
+/** Everything that tests read. */
 const COPIED = ["src", "test", "hack", "deploy", "docs", "examples", "package.json", "tsconfig.json", "README.md"];
 
-/** A copy of the tree in which code is broken. The packages are those of the tree. */
+/** A copy of the tree in which code is changed. It uses the node_modules of the tree. */
 export class MutantWorkshop {
   readonly #folder: string;
 
@@ -37,7 +37,7 @@ export class MutantWorkshop {
     return runTests(this.#folder, file, timeoutMs, signal);
   }
 
-  /** Runs the test file, and says which code it has run. */
+  /** Runs the test file, and returns which code it has run. */
   async runWithReach(file: string, timeoutMs: number, signal: AbortSignal): Promise<{ run: TestRun; reach: Reach }> {
     const folder = await mkdtemp(join(tmpdir(), "ironfence-mutants-reach-"));
     try {
@@ -48,20 +48,20 @@ export class MutantWorkshop {
     }
   }
 
-  /** Whether the code, as it stands in the copy, has no error of types. */
+  /** Whether the code in the copy compiles without type errors. */
   async compiles(signal: AbortSignal): Promise<boolean> {
     try {
       await promisify(execFile)("node_modules/.bin/tsc", ["--noEmit"], { cwd: this.#folder, signal });
       return true;
     } catch (error) {
       signal.throwIfAborted();
-      // It exits with a code; where it could not be started the code is a text.
+      // A number is the exit code. If tsc could not be started, the code is a string.
       if (typeof (error as { code?: unknown }).code !== "number") throw error;
       return false;
     }
   }
 
-  /** Does `work` with the edit in place, and takes it out again. */
+  /** Applies the edit, runs `work`, and reverts the edit. */
   async withEdit<T>(edit: Edit, work: () => Promise<T>): Promise<T> {
     const path = join(this.#folder, edit.file);
     const source = await readFile(path, "utf8");

@@ -36,7 +36,7 @@ if (values.help) {
   process.exitCode = report.every(({ result }) => result === "passed") ? 0 : 1;
 }
 
-/** Runs a command of package.json, which inherits the terminal. @returns its exit code; null after the time-out. */
+/** Runs a script of package.json in this terminal. @returns its exit code; null after the timeout. */
 function start(run: readonly string[], timeoutMs: number): Promise<number | null> {
   return new Promise((resolve, reject) => {
     const child = spawn("npm", ["run", ...run], { stdio: "inherit", timeout: timeoutMs });

@@ -6,11 +6,11 @@ export interface TierReport {
   seconds: number;
 }
 
-/** Runs a command. @returns its exit code; null where it was ended after `timeoutMs`. */
+/** Runs a command. @returns its exit code; null if it was ended after `timeoutMs`. */
 export type StartTier = (run: readonly string[], timeoutMs: number) => Promise<number | null>;
 
 /**
- * Runs the tiers one after the other, and prints a line of each at the end: its result, how long it took, and what it
+ * Runs the tiers one after the other. At the end it prints one line per tier: its result, its duration, and what it
  * shows.
  */
 export async function runTiers(

@@ -1,15 +1,15 @@
-/** One long check: a command of package.json with its arguments. */
+/** One long check: a script of package.json with its arguments. */
 export interface Tier {
   name: string;
-  /** What it shows that `.ci/run` does not. */
+  /** What this check shows in addition to `.ci/run`. */
   shows: string;
   /** Arguments of `npm run`. */
   run: readonly string[];
-  /** It counts as failed after this long. */
+  /** It counts as failed after this time. */
   timeoutMinutes: number;
 }
 
-/** In this order: what guards safety comes first, and figures come last. */
+/** The order of the run: checks of safety come first, and benchmarks last. */
 export const TIERS: readonly Tier[] = [
   {
     name: "sim",

@@ -2,13 +2,13 @@ import { readdir, readFile } from "node:fs/promises";
 import { parse, parseAllDocuments, stringify } from "yaml";
 import { observingRoles } from "../chart/observe.ts";
 
-// The bundle of the Operator Lifecycle Manager (format registry+v1), made from deploy/kustomize. It holds what OLM can
-// install without harm: the kinds, the Deployment, and permissions that only read. What an agent needs to fence is in
+// Generates the bundle of the Operator Lifecycle Manager (format registry+v1) from deploy/kustomize. It contains what
+// OLM can install safely: the CRDs, the Deployment, and read permissions. The permissions to fence are in
 // deploy/olm/administrator (docs/decisions/0061-olm-bundle.md).
 
 const NAMESPACE = "ironfence-system";
 const SERVICE_ACCOUNT = "ironfence";
-/** YAML 1.1 quotes On, Off and similar words, as OLM reads that. */
+/** OLM reads YAML 1.1, in which On, Off and similar words are booleans. With this version, they are quoted. */
 const STYLE = { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false } as const;
 const HEADER = "# Generated from deploy by `npm run generate`; do not edit.\n";
 const CRD_FOLDER = "crds";
@@ -26,7 +26,7 @@ interface Crd {
   };
 }
 
-/** @param path where a file of this repository is. */
+/** @param path returns the path of a file of this repository. */
 export async function olmFiles(path: (name: string) => string): Promise<Map<string, string>> {
   const read = (name: string): Promise<string> => readFile(path(name), "utf8");
   const { version } = JSON.parse(await read("package.json")) as { version: string };
@@ -106,7 +106,8 @@ function clusterServiceVersion(
       minKubeVersion: "1.30.0",
       keywords: ["fencing", "bare-metal", "remediation", "redfish", "ipmi"],
       provider: { name: "ironfence" },
-      // For AllNamespaces, OLM lifts the permissions of a namespace to the cluster: the agent would read every Secret.
+      // With AllNamespaces, OLM extends permissions of a namespace to the cluster, so the agent could read every
+      // Secret.
       installModes: ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"].map((type) => ({
         type,
         supported: type === "OwnNamespace",
@@ -141,7 +142,7 @@ function ownedKind({ metadata, spec }: Crd): object {
   };
 }
 
-/** An example of each kind, without Secrets; a remediation is made from the template, as the detector does. */
+/** An example of each kind, without Secrets. The remediation is made from the template, as the detector does it. */
 async function examples(read: (name: string) => Promise<string>): Promise<object[]> {
   const files = ["examples/fencing-target.yaml", "examples/node-health-check.yaml"];
   const texts = await Promise.all(files.map(read));

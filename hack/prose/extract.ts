@@ -15,10 +15,10 @@ interface Token {
   loc: { start: { line: number } };
 }
 
-/** What stands for a value in a template: code, which no rule reads. */
+/** Replaces a value in a template. The rules ignore code. */
 const VALUE = "`value`";
 
-/** The comments of a file of code, and its strings of several words: messages, descriptions, help, texts of JSX. */
+/** The comments of a source file and its strings of several words: messages, descriptions, help and JSX text. */
 export function proseOfCode(source: string, file: string): Piece[] {
   const { comments, tokens } = parseCode(source, file);
   const blocks = (comments ?? []).map(({ value, loc }): Piece => ({
@@ -30,7 +30,7 @@ export function proseOfCode(source: string, file: string): Piece[] {
   );
 }
 
-/** Comments of one line each that follow each other are one text. */
+/** Joins consecutive line comments into one text. */
 function joinLineComments(pieces: readonly Piece[], source: string): Piece[] {
   const lines = source.split("\n");
   const joined: Piece[] = [];

@@ -4,8 +4,8 @@ import { parseCode } from "./parse.ts";
 export const LINE_LENGTH_MAX = 120;
 
 /**
- * The lines of comments that are longer than `LINE_LENGTH_MAX`. The formatter wraps code and leaves comments alone. A
- * line without a blank to break at, such as a URL, has no limit.
+ * Finds lines of comments that are longer than `LINE_LENGTH_MAX`. The formatter wraps code but not comments. A line
+ * without a blank at which it could be wrapped, such as a URL, has no limit.
  */
 export function longCommentLines(file: string, source: string): Finding[] {
   const { comments } = parseCode(source, file);

@@ -23,7 +23,7 @@ const OPTIONS = {
       rule: terminology,
       options: {
         defaultTerms: false,
-        // Texts that are quoted as bad examples.
+        // Block quotes contain bad examples.
         skip: ["BlockQuote"],
         terms: VOCABULARY.map(([pattern, instead]) => [wholeWords(pattern), instead]),
       },
@@ -31,7 +31,7 @@ const OPTIONS = {
   ],
 } satisfies TextlintKernelOptions;
 
-/** What the vocabulary has against a file: a page, or the comments and messages of code and YAML. */
+/** Checks a page, or the comments and messages of code or YAML, against the vocabulary. */
 export async function lintProse(file: string, source: string): Promise<Finding[]> {
   if (file.endsWith(".md")) return lintMarkdown(file, source, (line) => line);
   const pieces = isCode(file) ? proseOfCode(source, file) : proseOfYaml(source);
@@ -48,7 +48,7 @@ async function lintMarkdown(file: string, text: string, lineOf: (line: number) =
   }));
 }
 
-/** The pieces as paragraphs of one page, and for each of its lines the line of the file. */
+/** Joins the pieces into one page, a paragraph each, with the line of the file for each line of the page. */
 function join(pieces: readonly Piece[]): { text: string; lines: number[] } {
   const text: string[] = [];
   const lines: number[] = [];

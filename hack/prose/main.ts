@@ -7,8 +7,8 @@ import { lintProse } from "./lint.ts";
 import { isCode } from "./parse.ts";
 import { lintTestNames } from "./test-names.ts";
 
-// Checks all texts for readers against the vocabulary: pages, comments and messages. It also checks the length of
-// comment lines and the names of tests. Files can be named.
+// Checks pages, comments and messages against the vocabulary, the length of comment lines, and the names of tests.
+// Arguments are files; by default it checks all.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const FILES = [
@@ -19,7 +19,7 @@ const FILES = [
   "{src,hack,test}/**/*.ts",
   "plugins/headlamp/{src,test}/**/*.{ts,tsx}",
 ];
-/** They hold the expressions that others must not have, and the messages of the Redfish standard. */
+/** These files contain the forbidden expressions, or messages of the Redfish standard. */
 const QUOTING = ["hack/prose/vocabulary.ts", "test/unit/docs/prose.test.ts", "hack/redfish-mock/service.ts"];
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : globSync(FILES, { cwd: ROOT, exclude: QUOTING }).sort();

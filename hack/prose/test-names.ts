@@ -1,10 +1,10 @@
 import type { Finding } from "./lint.ts";
 import { parseCode } from "./parse.ts";
 
-/** A test's name has at most so many characters: a longer one is two tests, or explains what its body shows. */
+/** The maximum length of a test name. A longer name stands for two tests, or explains what the body shows. */
 const NAME_LENGTH_MAX = 160;
 
-/** What no subject of a sentence begins with: a name that begins so continues the name of its group. */
+/** Words with which no subject begins. A name that begins with one of them continues the name of its group. */
 const NO_SUBJECT = new Set([
   ..."is are was were be has have had does do did can cannot could may might must should will would".split(" "),
   ..."that which whose who with and or but not then so also".split(" "),
@@ -77,9 +77,9 @@ function literal(code: readonly Token[], index: number, source: string): string 
 }
 
 /**
- * What is wrong with the names of a file's tests. Each has to stand alone: "a host that is off is not powered off".
+ * Checks the names of the tests in a file. Each must be a sentence of its own: "a host that is off is not powered off".
  *
- * @param known the file of each name so far, so that a name occurs once in all files.
+ * @param known the file of each name so far, to find names that occur twice.
  */
 export function lintTestNames(file: string, source: string, known = new Map<string, string>()): Finding[] {
   const findings: Finding[] = [];

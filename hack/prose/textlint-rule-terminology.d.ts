@@ -1,4 +1,4 @@
-// The package has no types.
+// The package contains no types.
 declare module "textlint-rule-terminology" {
   import type { TextlintKernelOptions } from "@textlint/kernel";
 

@@ -1,18 +1,18 @@
-/** A sentence in which an expression is wrong, and one with the same word in another sense, which is right. */
+/** A sentence in which an expression is wrong, and a correct one with the same word in another sense. */
 export interface Sample {
   wrong: string;
   right?: string;
 }
 
 /**
- * An expression that is not used, as a pattern for whole words without regard to case, and what to write instead. A
- * pattern that is more than a list of words needs a sample: a test sees that each rule finds what it is for. The rule
- * of textlint tries a pattern a second time on the expression alone, so what must follow it cannot be a lookahead.
+ * A forbidden expression, as a case-insensitive pattern for whole words, and its replacement. A pattern that is more
+ * than a list of words needs a sample: a test checks that each rule finds its sample. The rule of textlint matches a
+ * pattern a second time against the expression alone, so a positive lookahead does not work.
  */
 export type Term = readonly [pattern: string, instead: string, sample?: Sample];
 
-// docs/contributing/writing.md has the rules behind these, and docs/reference/glossary.md the word for each thing. A
-// blank in a pattern matches a line break, too. A group that begins with `(?:` is the only kind of group.
+// docs/contributing/writing.md has the rules, and docs/reference/glossary.md the word for each thing. A blank in a
+// pattern also matches a line break. Groups must begin with `(?:`.
 
 /** Translated and private idiom. */
 const IDIOM: readonly Term[] = [
@@ -90,7 +90,7 @@ const IDIOM: readonly Term[] = [
   ["beyond dispute", "undisputed: say what must hold"],
 ];
 
-/** Words that are not in common use any more, or that the style guides advise against. */
+/** Words that are no longer common, or that the style guides advise against. */
 const COMMON_WORDS: readonly Term[] = [
   ["shall", "must, will"],
   ["upon", "on"],
@@ -116,8 +116,8 @@ const SPELLING: readonly Term[] = [
 ];
 
 /**
- * The words of the table at the end of the glossary. A test compares the two lists. A word that has other senses has a
- * pattern for the sense that the glossary replaces.
+ * The words in the table at the end of the glossary. A test compares the two lists. If a word has other senses, its
+ * pattern matches only the sense that the glossary replaces.
  */
 export const GLOSSARY: Readonly<Record<string, readonly Term[]>> = {
   walk: [["walk|walks|walked|pull the plug", "the course of a remediation; power off"]],
@@ -253,7 +253,7 @@ export const GLOSSARY: Readonly<Record<string, readonly Term[]>> = {
 
 export const VOCABULARY: readonly Term[] = [...IDIOM, ...COMMON_WORDS, ...SPELLING, ...Object.values(GLOSSARY).flat()];
 
-/** The pattern of a term as the linter uses it: whole words, whatever stands around them, blanks as any white space. */
+/** The pattern of a term as the linter uses it: whole words, and any white space for a blank. */
 export function wholeWords(pattern: string): string {
   return `(?<![\\w.-])(?:${pattern})(?![\\w-])`.replaceAll(" ", "\\s+");
 }

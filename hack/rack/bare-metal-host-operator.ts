@@ -34,54 +34,52 @@ export interface OperatorDeps {
 
 /** Delays of the simulated operator; those of a real one by default. */
 export interface OperatorOptions {
-  /** How soon a change of an object is seen: 500. */
+  /** Delay until it notices a change of an object: 500. */
   lookMs?: number;
-  /** How often a host that rests is looked at anyway, and put right: 60,000. */
+  /** Period in which it also checks and corrects hosts without changes: 60,000. */
   reconcileMs?: number;
-  /**
-   * From the decision until the BMC gets the order, which goes out even where it is not wanted any more by then: 2,000.
-   */
+  /** Time from the decision until the BMC gets the order, which is sent even if it is no longer wanted: 2,000. */
   orderDelayMs?: number;
-  /** How much later than the truth status.poweredOn says it: 5,000. */
+  /** Delay of status.poweredOn behind the real power: 5,000. */
   mirrorDelayMs?: number;
   /** How long a soft power-off may take before a hard one follows: 180,000. */
   softTimeoutMs?: number;
-  /** From the annotation until the operator has let go of a host, or taken it back: 3,000. */
+  /** Time from the annotation until the operator has detached or attached a host: 3,000. */
   detachMs?: number;
-  /** Wiping a host that is deprovisioned: 10,000. */
+  /** Time to wipe a host that is deprovisioned: 10,000. */
   deprovisionMs?: number;
-  /** The host of the rack that a BareMetalHost describes: by default the one of its name. */
+  /** The host of the rack that a BareMetalHost describes; by default the one with the same name. */
   hostOf?: (host: BareMetalHost) => string;
 }
 
 /** A running operator. */
 export interface BareMetalHostOperator {
-  /** Resolves when it has ended. */
+  /** Resolves when the operator has ended. */
   settled: Promise<void>;
-  /** Away it does nothing at all; orders that are on their way go on. */
+  /** While it is away, it does nothing, but pending orders are still sent. */
   setAway(isAway: boolean): void;
-  /** Forgets all that it has under way, as a restart does. */
+  /** Drops all its state in memory, as a restart does. */
   restart(): void;
 }
 
-/** What the operator remembers of one host between two looks. */
+/** What the operator remembers about one host between two reconciles. */
 interface Memory {
-  /** Resource version that it has acted on. */
+  /** Resource version that the operator has acted on. */
   version: string;
   reconciledAtMs: number;
   order: { wanted: "On" | "Off"; type: PowerOrderType; dueAtMs: number; isSent: boolean } | undefined;
   softSinceMs: number | undefined;
-  /** The truth that the mirror is to show, and when. */
+  /** The power state that status.poweredOn is to show, and when. */
   mirror: { poweredOn: boolean; dueAtMs: number } | undefined;
-  /** A step of provisioning or of detaching that takes its time. */
+  /** The end of a step of provisioning or detaching that is in progress. */
   untilMs: number | undefined;
   machineID: string | undefined;
 }
 
 /**
- * Plays the operator of BareMetalHosts against the rack: it asserts spec.online, holds hosts off by reboot annotations,
- * mirrors their power late, provisions and wipes them, lets go of detached ones; and whatever another agent does to a
- * host's power behind its back, it takes back. Errors of the API are logged, and the work goes on.
+ * Simulates the operator of BareMetalHosts on the rack. It enforces spec.online, keeps hosts off that have reboot
+ * annotations, reports power with a delay, provisions and wipes hosts, and detaches them. If another client changes the
+ * power of a host, it reverts that. It logs errors of the API and continues.
  */
 export function startBareMetalHostOperator(
   deps: OperatorDeps,
@@ -158,7 +156,7 @@ class Operator {
     }
   }
 
-  /** Lets go of a host, or takes it back; undefined where neither is asked for. */
+  /** Detaches or attaches a host; undefined if neither is requested. */
   #detach(host: BareMetalHost, memory: Memory): Status | undefined {
     const isDetached = host.operationalStatus === "detached";
     if (host.detached === isDetached) return undefined;
@@ -167,7 +165,7 @@ class Operator {
     return { operationalStatus: host.detached ? "detached" : "OK" };
   }
 
-  /** Moves a host between the states of provisioning; undefined where it is in the one that its spec wants. */
+  /** Advances a host through the provisioning states; undefined if it is in the state that its spec requests. */
   #provision(raw: KubeObject, host: BareMetalHost, memory: Memory, bmc: Bmc): Status | undefined {
     const wantsImage =
       fieldAt(raw, "spec", "image") !== undefined || fieldAt(raw, "spec", "customDeploy") !== undefined;
@@ -181,7 +179,7 @@ class Operator {
       case "available":
         if (!wantsImage || !host.online) return undefined;
         truth.setBoot({ enabled: "Once", target: "Pxe", mode: "UEFI" });
-        // An available host is on, too, if its spec says so.
+        // An available host is also on if its spec says so.
         if (truth.power === "On") bmc.order("ForceRestart");
         memory.machineID = truth.machineID;
         return { provisioning: provisioning("provisioning") };
@@ -197,7 +195,7 @@ class Operator {
           return {};
         }
         if (!this.#hasPassed(memory, this.#options.deprovisionMs)) return {};
-        // What was on the disk is gone: it starts nothing before it is provisioned again.
+        // The disk is wiped, so the host boots nothing until it is provisioned again.
         truth.failDisk();
         return { provisioning: provisioning("available"), ...this.#mirrored(false) };
       default:
@@ -205,7 +203,7 @@ class Operator {
     }
   }
 
-  /** Brings the host's power to where it is wanted, and the mirror to the truth. */
+  /** Powers the host as requested, and updates status.poweredOn. */
   #power(host: BareMetalHost, memory: Memory, bmc: Bmc): Status {
     const nowMs = this.#deps.clock.monotonicMs();
     this.#sendDue(memory, bmc, nowMs);
@@ -259,7 +257,7 @@ class Operator {
     return { poweredOn, lastUpdated: toTime(this.#deps.clock.nowMs()) };
   }
 
-  /** A reboot without a key is over as soon as the host is off. */
+  /** A reboot annotation without a key is done when the host is off. */
   #isRebootDone(host: BareMetalHost, memory: Memory, bmc: Bmc): boolean {
     const isAsked = PLAIN_REBOOT in (host.metadata.annotations ?? {});
     return isAsked && bmc.readPower() === "Off" && memory.order?.isSent !== false;
@@ -316,7 +314,7 @@ function provisioning(state: string): Status {
   return { ID: "simulated", state };
 }
 
-/** On, unless a user wants the host off; one that may not be powered off never is. */
+/** On, unless a user wants the host off. A host that must not be powered off is always On. */
 function wantedPower(host: BareMetalHost): "On" | "Off" {
   return host.disablePowerOff || (host.online && rebootKeys(host).length === 0) ? "On" : "Off";
 }

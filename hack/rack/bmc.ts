@@ -5,7 +5,7 @@ import type { BootSetting, Host } from "./host.ts";
 import { HEALTHY_SENSORS } from "./sensors.ts";
 import type { SimulatedSensor } from "./sensors.ts";
 
-/** Who a BMC says its host is. */
+/** The identity that a BMC reports for its host. */
 export interface BmcIdentity {
   systemUUID: string;
   serialNumber: string;
@@ -13,32 +13,32 @@ export interface BmcIdentity {
   model: string;
 }
 
-/** What a BMC may lie about itself. */
+/** The parts of an identity that a BMC can report wrongly. */
 export interface IdentityLie {
   systemUUID?: string | undefined;
   serialNumber?: string | undefined;
 }
 
 /**
- * How a BMC answers the network. up: it does. refused: connections are reset at once. silent: they are taken, and no
- * byte ever comes back.
+ * How a BMC reacts on the network. up: it answers. refused: it resets connections at once. silent: it accepts
+ * connections and never answers.
  */
 export type Reachability = "up" | "refused" | "silent";
 
-/** From the order of an AC cycle until the power goes, until it is back, and until the BMC answers again. */
+/** Times of an AC cycle: from the order until the power is cut, until it is back, and until the BMC answers again. */
 const AC_CYCLE_AFTER_MS = 3_000;
 const AC_CYCLE_DARK_MS = 10_000;
 const AC_CYCLE_BOOT_MS = 40_000;
 
-/** Entries that a log holds; the oldest are dropped. */
+/** The log keeps at most this many entries, and drops the oldest. */
 const LOG_MAX = 512;
 
 /** A simulated BMC has been up for a month when the simulation starts. */
 const UP_BEFORE_START_MS = 30 * 24 * 60 * 60_000;
 
 /**
- * What a host's BMC says and does, apart from any protocol: the fronts (Redfish, IPMI) all speak through it. Left alone
- * it is honest; its faults are switched here, so that every front lies in the same way.
+ * The state and behavior of a host's BMC, independent of the protocol. The mocks of Redfish and IPMI use it. Without
+ * faults it reports the truth. Faults are set here, so that every mock reports the same wrong state.
  */
 export class Bmc {
   readonly #clock: Clock;
@@ -50,20 +50,20 @@ export class Bmc {
   #lastRestartMs: number;
   #falsePower: { read: () => SimulatedPower; untilMs: number } | undefined;
   #falseIdentity: IdentityLie | undefined;
-  /** Until when it takes its host for one that is off, and has not read its power since it started. */
+  /** Until this time after a restart, it reports Off because it has not read the power yet. */
   #unreadUntilMs = -Infinity;
   #log: LoggedEvent[] = [];
-  /** By how much its clock is ahead. */
+  /** By how many milliseconds its clock is ahead. */
   clockAheadMs = 0;
-  /** What its sensors show. */
+  /** Its sensors. */
   sensors: readonly SimulatedSensor[] = HEALTHY_SENSORS;
-  /** When AC cycles were ordered, on the wall clock. */
+  /** Wall-clock times of ordered AC cycles. */
   readonly acCycles: number[] = [];
-  /** Whether its log is never answered: everything else is. */
+  /** Whether requests for its log get no answer, while all others do. */
   isLogHung = false;
-  /** Whether it has a supply besides that of its host. */
+  /** Whether it has its own power supply, separate from that of the host. */
   hasOwnSupply = false;
-  /** How long an order waits, already acknowledged, before the host receives it. */
+  /** Delay between the acknowledgement of an order and its arrival at the host. */
   orderDelayMs = 0;
 
   constructor(deps: { clock: Clock; onRestart: () => void }, host: Host) {
@@ -73,7 +73,7 @@ export class Bmc {
     this.#lastRestartMs = deps.clock.nowMs() - UP_BEFORE_START_MS;
   }
 
-  /** The host that this BMC truly controls. */
+  /** The host that this BMC really controls. */
   get host(): Host {
     return this.#host;
   }
@@ -88,7 +88,7 @@ export class Bmc {
     this.#reachability = reachability;
   }
 
-  /** The power state as reported: the truth, unless it lies. */
+  /** The reported power state: the real one, unless a fault is set. */
   readPower(): SimulatedPower {
     if (this.#clock.monotonicMs() < this.#unreadUntilMs) return "Off";
     const lie = this.#falsePower;
@@ -96,7 +96,7 @@ export class Bmc {
     return this.#host.power;
   }
 
-  /** The identity as reported: the truth, unless it lies. */
+  /** The reported identity: the real one, unless a fault is set. */
   identity(): BmcIdentity {
     const { systemUUID, serialNumber, manufacturer, model } = this.#host.spec;
     return {
@@ -107,9 +107,9 @@ export class Bmc {
     };
   }
 
-  /** Passes an order on to the host. A late one is acknowledged as started, whatever follows. */
+  /** Passes an order on to the host. A delayed order is acknowledged as started, whatever happens later. */
   order(type: PowerOrderType): OrderOutcome {
-    // By what it believes there is nothing to be done.
+    // It reports Off, so it does nothing.
     if (type === "ForceOff" && this.#clock.monotonicMs() < this.#unreadUntilMs) return "NoChange";
     if (type === "ForceOff") this.logEvent("poweredOff");
     if (this.orderDelayMs === 0) return this.#host.order(type);
@@ -127,7 +127,7 @@ export class Bmc {
     return this.#log;
   }
 
-  /** The time by its own clock, in milliseconds since the epoch. */
+  /** The time of its own clock, in milliseconds since the epoch. */
   nowMs(): number {
     return this.#clock.nowMs() + this.clockAheadMs;
   }
@@ -139,8 +139,8 @@ export class Bmc {
   }
 
   /**
-   * An AC cycle, some seconds after it was ordered: the host and its BMC lose their power, and get it back. The BMC
-   * then starts, or never comes back.
+   * Starts an AC cycle after some seconds: the host and its BMC lose power and get it back. Then the BMC starts, or
+   * stays dead.
    */
   acCycle(effect: "done" | "ignored" | "dead" = "done"): void {
     this.acCycles.push(this.#clock.nowMs());
@@ -171,12 +171,12 @@ export class Bmc {
     this.#host.setBoot(setting);
   }
 
-  /** Lie: reports `power` for `forMs`, whatever is true. */
+  /** Fault: reports `power` for `forMs`, whatever the real state is. */
   pretendPower(power: SimulatedPower, forMs: number): void {
     this.#falsePower = { read: () => power, untilMs: this.#clock.monotonicMs() + forMs };
   }
 
-  /** Lie: every other reading of the next `forMs`, beginning with the first, is Off, whatever is true. */
+  /** Fault: for `forMs`, every other reading is Off, beginning with the first, whatever the real state is. */
   flapPower(forMs: number): void {
     let saysOff = false;
     const read = (): SimulatedPower => {
@@ -186,17 +186,17 @@ export class Bmc {
     this.#falsePower = { read, untilMs: this.#clock.monotonicMs() + forMs };
   }
 
-  /** Lie: goes on reporting for `forMs` what is true now. */
+  /** Fault: keeps reporting the present state for `forMs`. */
   freezePower(forMs: number): void {
     this.pretendPower(this.readPower(), forMs);
   }
 
-  /** Lie: reports these parts of an identity; undefined ends it. */
+  /** Fault: reports these parts of an identity; undefined ends the fault. */
   pretendIdentity(identity: IdentityLie | undefined): void {
     this.#falseIdentity = identity;
   }
 
-  /** Mistake of cabling or addressing: from now on this BMC's answers and orders are those of another host. */
+  /** A mistake in cabling or addressing: from now on, this BMC reports and controls another host. */
   rewire(host: Host): void {
     this.#host = host;
   }
@@ -207,8 +207,8 @@ export class Bmc {
   }
 
   /**
-   * Restarts the BMC itself: it is silent for `downMs`, and every session is gone. The host goes on. For `unreadMs`
-   * after that it reports Off without having read the power, and carries no power-off out.
+   * Restarts the BMC itself. It does not answer for `downMs`, and all sessions are gone. The host keeps running. For
+   * `unreadMs` after that, the BMC reports Off without having read the power, and executes no power-off.
    */
   restart(downMs: number, unreadMs = 0): void {
     this.#restartingUntilMs = this.#clock.monotonicMs() + downMs;
@@ -217,7 +217,7 @@ export class Bmc {
     this.#onRestart();
   }
 
-  /** Drops the orders that have not reached the host yet: the simulation is over. */
+  /** Ends the simulation: drops the orders that have not reached the host yet. */
   stop(): void {
     for (const timer of this.#lateOrders) timer.cancel();
     this.#lateOrders.clear();

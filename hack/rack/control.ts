@@ -5,16 +5,16 @@ import { commandSchema, runCommand } from "./commands.ts";
 import type { Host } from "./host.ts";
 import type { Rack } from "./rack.ts";
 
-/** The front of a BMC as far as its faults are concerned, whatever it speaks. */
+/** A mock of a BMC, of any protocol, to which faults can be added. */
 export interface FaultyBmc {
-  /** @param rule plain JSON, which the front understands. @throws Error where it does not. */
+  /** @param rule plain JSON in the format of the mock. @throws Error if the rule is invalid. */
   addFault(rule: unknown): unknown;
   clearFaults(): void;
   readonly requests: readonly unknown[];
   readonly sessionCount: number;
 }
 
-/** Help for a client that asks for `/`. @param exampleFault a rule that the fronts understand. */
+/** Help for a client that requests `/`. @param exampleFault a valid rule for the mocks. */
 export function controlHelp(exampleFault: object): string {
   return `GET    /hosts                 what is truly so
 POST   /hosts/NAME            a command, for example {"do":"hang"}
@@ -28,12 +28,12 @@ GET    /bmcs/NAME/sessions    how many sessions it holds
 const BODY_BYTES_MAX = 64 * 1024;
 
 /**
- * Starts the control endpoint: it shows what is true of the rack, and switches faults. It is for tests and for manual
- * use, listens on 127.0.0.1, and asks for no password.
+ * Starts the control endpoint, which shows the real state of the rack and injects faults. It is for tests and manual
+ * use, listens on 127.0.0.1, and needs no password.
  */
 export async function startControlEndpoint(options: {
   rack: Rack;
-  /** Fronts by the name that stands in `/bmcs/NAME`. */
+  /** Mocks by the name in `/bmcs/NAME`. */
   bmcs: ReadonlyMap<string, FaultyBmc>;
   help: string;
   /** 0, any free port, by default. */

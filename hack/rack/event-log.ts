@@ -1,4 +1,4 @@
-/** What a BMC can be made to log, by the numbers of IPMI 2.0 (table 42-3) and in the words of a vendor. */
+/** The events that a BMC can log, with the numbers of IPMI 2.0 (table 42-3) and the text of a vendor. */
 export const LOGGED = {
   uncorrectableECC: { sensorType: 0x0c, offset: 0x1, severity: "Critical", message: "Uncorrectable ECC, DIMM B2" },
   correctableECC: { sensorType: 0x0c, offset: 0x0, severity: "Warning", message: "Correctable ECC, DIMM B2" },
@@ -15,7 +15,7 @@ export const LOGGED_KINDS = Object.keys(LOGGED) as [LoggedKind, ...LoggedKind[]]
 export interface LoggedEvent {
   /** Counted from 1. */
   id: number;
-  /** By the clock of the BMC, in milliseconds since the epoch. */
+  /** Time of the BMC's clock, in milliseconds since the epoch. */
   bmcTimeMs: number;
   kind: LoggedKind;
 }

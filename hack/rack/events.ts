@@ -3,8 +3,8 @@ export type SimulatedPower = "On" | "PoweringOff" | "Off" | "PoweringOn";
 
 /**
  * What runs on a host. down: nothing. booting: firmware and start of the OS. installing: a network boot writes the disk
- * again. running: the OS works. dumping: its crash kernel writes a dump, and nothing else. hung: the OS is frozen, yet
- * what it handed to its disks is still written. noBootDevice: the firmware found nothing to start from.
+ * again. running: the OS works. dumping: only the crash kernel runs, and writes a dump. hung: the OS is frozen, but
+ * pending writes still reach the disks. noBootDevice: the firmware found no boot device.
  */
 export type OsState = "down" | "booting" | "installing" | "running" | "dumping" | "hung" | "noBootDevice";
 
@@ -12,7 +12,10 @@ export type OsState = "down" | "booting" | "installing" | "running" | "dumping" 
 export const POWER_ORDERS = ["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PowerCycle", "Nmi"] as const;
 export type PowerOrderType = (typeof POWER_ORDERS)[number];
 
-/** Started: it takes its course. NoChange: the host was there already. Refused: not possible in the present state. */
+/**
+ * Started: the change has begun. NoChange: the host was already in that state. Refused: not possible in the present
+ * state.
+ */
 export type OrderOutcome = "Started" | "NoChange" | "Refused";
 
 /** One power order as the host received it. */
@@ -23,7 +26,7 @@ export interface PowerOrder {
   outcome: OrderOutcome;
 }
 
-/** One thing that truly happened in the rack, whatever is reported of it. */
+/** One thing that really happened in the rack, whatever BMCs report. */
 export type RackEvent = {
   /** Wall-clock time, milliseconds since the epoch. */
   atMs: number;

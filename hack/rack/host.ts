@@ -3,7 +3,7 @@ import type { Clock, Timer } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { SimulatedPower, OrderOutcome, OsState, PowerOrder, PowerOrderType, RackEventDetail } from "./events.ts";
 
-/** What a host is and how long its changes take. Times are in milliseconds of the injected clock. */
+/** The properties of a host, and how long its changes take. Times are in milliseconds of the injected clock. */
 export interface HostSpec {
   /** Name of the host and of its node. */
   name: string;
@@ -12,28 +12,28 @@ export interface HostSpec {
   serialNumber?: string;
   manufacturer?: string;
   model?: string;
-  /** Labels that its kubelet registers a new Node with. */
+  /** Labels with which its kubelet registers a new Node. */
   labels?: Readonly<Record<string, string>>;
-  /** Taints that its kubelet registers a new Node with. */
+  /** Taints with which its kubelet registers a new Node. */
   taints?: readonly Taint[];
-  /** What its kubelet registers a new Node with as `spec.providerID`, if it is given one. */
+  /** `spec.providerID` with which its kubelet registers a new Node; none by default. */
   providerID?: string;
   /** `On` by default: the host is up and running from the start. */
   power?: "On" | "Off";
-  /** From the order to the moment of truth: 2,000 by default. */
+  /** Time from the order until the host is really off: 2,000 by default. */
   powerOffDelayMs?: number;
-  /** From the order to power on: 1,000 by default. */
+  /** Time from the order until the power is on: 1,000 by default. */
   powerOnDelayMs?: number;
-  /** From power on to a running OS: 5,000 by default. */
+  /** Time from power-on to a running OS: 5,000 by default. */
   bootMs?: number;
-  /** What a network boot takes to write the disk again, before the boot from it: 10,000 by default. */
+  /** Time in which a network boot writes the disk, before the boot from the disk: 10,000 by default. */
   reprovisionMs?: number;
   /**
-   * What an NMI does. dump: the crash kernel writes a dump, then the host restarts. hang: the host stands still after
-   * it. ignore: the OS does not notice. `dump` by default.
+   * The effect of an NMI. dump: the crash kernel writes a dump, then the host restarts. hang: the host freezes. ignore:
+   * the OS ignores it. `dump` by default.
    */
   onNmi?: "dump" | "hang" | "ignore";
-  /** What a dump takes: 20,000 by default. */
+  /** Duration of a dump: 20,000 by default. */
   dumpMs?: number;
   /** What the host does when mains power comes back: `LastState` by default. */
   restorePolicy?: "AlwaysOn" | "AlwaysOff" | "LastState";
@@ -46,7 +46,7 @@ export interface BootSetting {
   mode: "UEFI" | "Legacy";
 }
 
-/** A pod that was started on a host: it writes to its volumes until it is stopped or the power is truly off. */
+/** A pod that was started on a host. It writes to its volumes until it is stopped or the power is really off. */
 export interface Workload {
   /** `namespace/name` */
   pod: string;
@@ -54,17 +54,17 @@ export interface Workload {
   claims: readonly string[];
 }
 
-/** Orders that a host remembers; the oldest are dropped. */
+/** A host keeps at most this many orders, and drops the oldest. */
 const ORDERS_MAX = 10_000;
 
 /**
- * One simulated host: its power, disk, firmware and OS. It is the ground truth; what a BMC says of it may differ
- * (`Bmc`). Everything happens on the injected clock, one transition at a time.
+ * One simulated host: its power, disk, firmware and OS. This is the real state; its BMC (`Bmc`) may report another one.
+ * Everything happens on the injected clock, one transition at a time.
  */
 export class Host {
   readonly name: string;
   readonly spec: Required<HostSpec>;
-  /** Pods running here, by UID. Kept by the kubelet; emptied by a restart or when the power is truly off. */
+  /** Pods that run here, by UID. The kubelet maintains this map; a restart or a real power-off empties it. */
   readonly workloads = new Map<string, Workload>();
   readonly #clock: Clock;
   readonly #random: Random;
@@ -80,7 +80,7 @@ export class Host {
   #lastResetMs: number;
   #startedByMains = false;
   #boot: BootSetting = { enabled: "Disabled", target: "None", mode: "UEFI" };
-  /** The one transition under way. */
+  /** The transition in progress, if any. */
   #transition: Timer | undefined;
 
   constructor(deps: { clock: Clock; random: Random; emit: (detail: RackEventDetail) => void }, spec: HostSpec) {
@@ -136,7 +136,7 @@ export class Host {
     return this.#diskFailed;
   }
 
-  /** Whether the host has mains power; its BMC is dead without. */
+  /** Whether the host has mains power. Without it, the BMC does not work. */
   get mains(): boolean {
     return this.#mains;
   }
@@ -160,7 +160,7 @@ export class Host {
     return this.#orders;
   }
 
-  /** Ground truth: whether an OS here may still write to volumes. A frozen one may, until the power is truly off. */
+  /** Whether the OS may really still write to volumes. A frozen OS may, until the power is off. */
   get canWrite(): boolean {
     return this.#os === "running" || this.#os === "hung";
   }
@@ -169,7 +169,7 @@ export class Host {
     this.#boot = setting;
   }
 
-  /** Gives the host a power order, as its BMC does. Returns at once; the change takes its time. */
+  /** Gives the host a power order, as its BMC does. Returns at once; the change happens later. */
   order(type: PowerOrderType): OrderOutcome {
     const outcome = this.#mains ? this.#obey[type]() : "Refused";
     this.#orders.push({ atMs: this.#clock.nowMs(), type, outcome });
@@ -178,35 +178,33 @@ export class Host {
     return outcome;
   }
 
-  /** Freezes the OS: no heartbeat any more, though power is on and disks may be written to. */
+  /** Freezes the OS: heartbeats stop, although power is on and disks may be written to. */
   hang(): void {
     if (this.#os !== "running") return;
     this.#os = "hung";
     this.#emit({ type: "hung" });
   }
 
-  /** Lets a frozen OS go on as if nothing had been: same boot, same pods. */
+  /** Resumes a frozen OS with the same boot and the same pods. */
   resume(): void {
     if (this.#os !== "hung" || this.#diskFailed) return;
     this.#os = "running";
     this.#emit({ type: "resumed" });
   }
 
-  /**
-   * Breaks the disk: the OS freezes, and the host comes up again only after a network boot has written the disk again.
-   */
+  /** Breaks the disk: the OS freezes, and the host does not boot until a network boot has written the disk again. */
   failDisk(): void {
     this.#diskFailed = true;
     this.#emit({ type: "diskFailed" });
     this.hang();
   }
 
-  /** Puts a new disk with the same OS in: the next boot from it succeeds. */
+  /** Inserts a new disk with the same OS, so that the next boot from disk succeeds. */
   replaceDisk(): void {
     this.#diskFailed = false;
   }
 
-  /** Takes the mains power away: the host is off at once, and its BMC is dead. */
+  /** Cuts mains power: the host is off at once, and its BMC does not work. */
   cutMains(): void {
     if (!this.#mains) return;
     this.#mains = false;
@@ -214,7 +212,7 @@ export class Host {
     this.#becomeOff();
   }
 
-  /** Gives the mains power back; the host then follows its restore policy. */
+  /** Restores mains power. The host then follows its restore policy. */
   restoreMains(): void {
     if (this.#mains) return;
     this.#mains = true;
@@ -222,14 +220,14 @@ export class Host {
     if (policy === "AlwaysOn" || (policy === "LastState" && this.#wantedByPolicy)) this.#startOn(true);
   }
 
-  /** Stops the transition under way permanently: the simulation is over. */
+  /** Ends the simulation: cancels the transition in progress. */
   stop(): void {
     this.#transition?.cancel();
   }
 
   readonly #obey: Readonly<Record<PowerOrderType, () => OrderOutcome>> = {
     On: () => {
-      // As real machines do: no way back halfway to off.
+      // Like a real machine, a host cannot be powered on in the middle of a power-off.
       if (this.#power === "PoweringOff") return "Refused";
       if (this.#power !== "Off") return "NoChange";
       this.#startOn();
@@ -242,7 +240,7 @@ export class Host {
     },
     GracefulShutdown: () => {
       if (this.#power === "Off" || this.#power === "PoweringOff") return "NoChange";
-      // It needs the OS's help: one that is frozen or not there yet never hears of it.
+      // A graceful shutdown needs a running OS. A frozen or starting OS does not receive it.
       if (this.#os === "running") this.#startOff();
       return "Started";
     },
@@ -261,7 +259,7 @@ export class Host {
     Nmi: () => this.#interrupt(),
   };
 
-  /** A second NMI breaks the dump off: the host stands still. */
+  /** A second NMI aborts the dump, and the host freezes. */
   #interrupt(): OrderOutcome {
     if (this.#power !== "On") return "Refused";
     const hasKernel = this.#os === "running" || this.#os === "hung" || this.#os === "dumping";
@@ -306,7 +304,7 @@ export class Host {
     this.#startedByMains = byMains;
     this.#lastResetMs = this.#clock.nowMs();
     const fromNetwork = this.#boot.enabled === "Once" && this.#boot.target === "Pxe";
-    // "Once" is used up by the boot that it meant, whether or not that boot comes to an end.
+    // A one-time setting is cleared when its boot begins, even if that boot does not finish.
     this.#boot = { ...this.#boot, enabled: "Disabled", target: "None" };
     if (!fromNetwork) {
       this.#startBootFromDisk();

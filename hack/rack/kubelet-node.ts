@@ -11,15 +11,15 @@ import type { KubeletClient } from "./kubelet.ts";
 // What a kubelet does for its Node: registration, status, Lease.
 
 const LEASE_NAMESPACE = "kube-node-lease";
-/** Tries at one renewal, one right after the other. */
+/** Attempts of one renewal, one immediately after the other. */
 const RENEW_TRIES_MAX = 5;
-/** Between looks at a lease that could not be renewed: doubling from the first to the longest. */
+/** Pauses between reads of a lease that could not be renewed. They double from the minimum to the maximum. */
 const ENSURE_PAUSE_MIN_MS = 200;
 const ENSURE_PAUSE_MAX_MS = 7_000;
 const CAPACITY = { cpu: "8", memory: "32Gi", pods: "110", "ephemeral-storage": "200Gi" };
 
 /**
- * Makes the Node where there is none. One that exists keeps its labels, taints and `unschedulable`, as with a real
+ * Creates the Node if it does not exist. An existing Node keeps its labels, taints and `unschedulable`, as with a real
  * kubelet.
  */
 export async function registerNode(client: KubeletClient, host: Host, signal: AbortSignal): Promise<void> {
@@ -43,7 +43,7 @@ export async function registerNode(client: KubeletClient, host: Host, signal: Ab
           "kubernetes.io/os": "linux",
           ...host.spec.labels,
         },
-        // Without it the attach-detach controller leaves attaching to the kubelet.
+        // Without this annotation, the attach-detach controller expects the kubelet to attach volumes.
         annotations: { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
       },
       spec: { ...(taints.length > 0 && { taints: [...taints] }), ...(providerID !== "" && { providerID }) },
@@ -54,7 +54,7 @@ export async function registerNode(client: KubeletClient, host: Host, signal: Ab
   );
 }
 
-/** Posts the Node's status where it is not what it must be, or has not been posted for `reportMs`. */
+/** Posts the status of the Node if it is wrong, or if the last post was at least `reportMs` ago. */
 export async function postStatus(
   client: KubeletClient,
   clock: Clock,
@@ -107,7 +107,7 @@ export async function postStatus(
   );
 }
 
-/** A Node as the API may hold it before its kubelet's first post. */
+/** A Node as it may be stored before the first post of its kubelet. */
 interface PostedNode extends KubeObject {
   status?: Node["status"] & { volumesInUse?: string[] };
 }
@@ -133,7 +133,7 @@ function ownConditions(posted: readonly NodeCondition[], nowMs: number): NodeCon
   ];
 }
 
-/** Volumes of running pods, by the names that the attach-detach controller knows them by. */
+/** Volumes of running pods, by their names in the attach-detach controller. */
 async function listVolumesInUse(client: KubeletClient, host: Host, signal: AbortSignal): Promise<string[]> {
   if (![...host.workloads.values()].some(({ claims }) => claims.length > 0)) return [];
   const { items } = await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, {}, signal);
@@ -144,7 +144,7 @@ async function listVolumesInUse(client: KubeletClient, host: Host, signal: Abort
 }
 
 /**
- * Keeps the node's Lease fresh: its heartbeat. It tries again as a real kubelet does (component-helpers,
+ * Renews the Lease of the node, which is its heartbeat. Retries like a real kubelet (component-helpers,
  * lease/controller.go).
  */
 export class LeaseRenewer {
@@ -165,8 +165,8 @@ export class LeaseRenewer {
   }
 
   /**
-   * Renews the Lease, or creates it; goes on until the API server answers. @throws KubeError when that works but the
-   * renewal does not.
+   * Renews or creates the Lease, and retries until the API server answers. @throws KubeError if the Lease can be read
+   * but not renewed.
    */
   async renew(signal: AbortSignal): Promise<void> {
     if (this.#lease !== undefined && (await this.#tryOften(this.#lease, signal)) === undefined) return;
@@ -175,7 +175,7 @@ export class LeaseRenewer {
     if (failure !== undefined) throw failure;
   }
 
-  /** @returns why no try has worked. */
+  /** @returns the error of the last attempt; undefined after a success. */
   async #tryOften(lease: Lease, signal: AbortSignal): Promise<unknown> {
     let base: Lease | undefined = lease;
     let failure: unknown;
@@ -186,14 +186,14 @@ export class LeaseRenewer {
       } catch (error) {
         if (signal.aborted) throw error;
         failure = error;
-        // Another client has changed it, or deleted it and created another one: what we know of it is old.
+        // Another client has changed or replaced the Lease, so it must be read again.
         if (isKubeError(error, "Conflict", "NotFound", "Invalid")) base = await this.#ensure(signal);
       }
     }
     return base === undefined ? undefined : failure;
   }
 
-  /** Reads the Lease, however long that takes; undefined where it was created just now, which renews it, too. */
+  /** Reads the Lease, and retries until that works; undefined if it had to create the Lease, which also renews it. */
   async #ensure(signal: AbortSignal): Promise<Lease | undefined> {
     for (let pauseMs = ENSURE_PAUSE_MIN_MS; ; pauseMs = Math.min(2 * pauseMs, ENSURE_PAUSE_MAX_MS)) {
       try {

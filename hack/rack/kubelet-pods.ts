@@ -7,7 +7,7 @@ import { toTime } from "../../src/runtime/time.ts";
 import type { Host } from "./host.ts";
 import type { KubeletClient } from "./kubelet.ts";
 
-// What a kubelet does for the pods bound to its node. `Host.workloads` says what truly runs.
+// What a kubelet does for the pods bound to its node. `Host.workloads` has the pods that really run.
 
 const MIRROR_POD = "kubernetes.io/config.mirror";
 
@@ -18,11 +18,11 @@ export interface PodDeps {
   areAttached: (host: string, claims: readonly string[]) => boolean;
 }
 
-/** One look at the pods: starts new ones, ends terminating ones, and kills those that the API no longer knows. */
+/** Reads the pods once: starts new ones, stops terminating ones, and kills those that the API no longer has. */
 export async function syncPods(deps: PodDeps, host: Host, signal: AbortSignal): Promise<void> {
   const { client, clock } = deps;
   const { items } = await client.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${host.name}` }, signal);
-  // The answer may have come while the host froze; a frozen kubelet starts and stops nothing.
+  // The host may have frozen before the answer came. A frozen kubelet starts and stops nothing.
   signal.throwIfAborted();
   const known = new Set(items.map((pod) => pod.metadata.uid));
   for (const uid of host.workloads.keys()) {
@@ -40,19 +40,22 @@ export async function syncPods(deps: PodDeps, host: Host, signal: AbortSignal): 
         await admitPod(deps, host, pod, taints, signal);
       }
     } catch (error) {
-      // Changed or gone since the list: the next list shows its state.
+      // The pod was changed or deleted after the list. The next list shows its state.
       if (!isKubeError(error, "Conflict", "NotFound", "Invalid")) throw error;
     }
   }
 }
 
-/** A pod that terminates is stopped, and its object deleted permanently. */
+/** Stops a terminating pod, and deletes its object without a grace period. */
 async function finishPod(client: KubeletClient, host: Host, pod: Pod, signal: AbortSignal): Promise<void> {
   host.workloads.delete(pod.metadata.uid);
   await client.delete(PODS, keyOf(pod), { guard: { uid: pod.metadata.uid }, gracePeriodSeconds: 0 }, signal);
 }
 
-/** Starts a pod that this boot has not seen yet, or rejects it as a real kubelet does for NoExecute taints. */
+/**
+ * Starts a pod that is new in this boot. Like a real kubelet, it rejects the pod if it does not tolerate a NoExecute
+ * taint.
+ */
 async function admitPod(
   { client, clock, areAttached }: PodDeps,
   host: Host,

@@ -8,48 +8,52 @@ import { LeaseRenewer, postStatus, registerNode } from "./kubelet-node.ts";
 import { syncPods } from "./kubelet-pods.ts";
 import type { Rack } from "./rack.ts";
 
-/** What a kubelet asks of the API. */
+/** The API calls of a kubelet. */
 export type KubeletClient = Pick<KubeClient, "get" | "list" | "create" | "mergePatch" | "delete">;
 
 export interface KubeletDeps {
   rack: Rack;
   client: KubeletClient;
-  /** The way to the API of one host, where hosts have ways of their own. */
+  /** Returns the client of one host, if hosts have separate clients. */
   clientOf?: (host: string) => KubeletClient;
   clock: Clock;
   logger: Logger;
 }
 
-/** Periods of the simulated kubelets; those of a real one by default. A demo scales them down. */
+/** Periods of the simulated kubelets. The defaults are those of a real kubelet; the demo uses shorter ones. */
 export interface KubeletOptions {
-  /** Lease renewal: a quarter of the lease's duration. */
+  /** Period of lease renewals; a quarter of the duration of the lease by default. */
   leasePeriodMs?: number;
-  /** What draws the jitter of that period, up to 4 %, as a real kubelet's. Without it there is none. */
+  /** Adds up to 4 % jitter to that period, as in a real kubelet. Without it there is no jitter. */
   random?: Random;
   /**
-   * Whether the volumes of these claims are attached to a host, for which a real kubelet waits. Without it they are.
+   * Whether the volumes of these claims are attached to a host. A real kubelet waits for that. By default they always
+   * are.
    */
   areAttached?: (host: string, claims: readonly string[]) => boolean;
-  /** How far the clocks of hosts are ahead, by host, in milliseconds. */
+  /** By how many milliseconds the clock of each host is ahead. */
   aheadMs?: Readonly<Record<string, number>>;
-  /** 40 */
+  /** 40 by default. */
   leaseDurationSeconds?: number;
-  /** Look at the own Node, and a post of its status where that has changed or is 30 periods old: 10,000. */
+  /**
+   * Period in which the kubelet reads its Node, 10,000 by default. It posts the status if that has changed or is 30
+   * periods old.
+   */
   statusPeriodMs?: number;
-  /** Look at the pods bound to the node: 1,000. */
+  /** Period in which it reads the pods bound to the node: 1,000 by default. */
   podPeriodMs?: number;
 }
 
-/** What a kubelet waits after a failed registration. */
+/** Pause of a kubelet after a failed registration. */
 const REGISTER_RETRY_MS = 500;
-/** By how much a kubelet lengthens the period of its renewals at most, so that those of many nodes spread out. */
+/** The most by which a kubelet extends the period of its renewals, so that renewals of many nodes are spread out. */
 const LEASE_JITTER = 0.04;
-/** A status that has not changed is posted again after this many looks: 5 minutes with a real one's period. */
+/** An unchanged status is posted again after this many periods, which are 5 minutes for a real kubelet. */
 const STATUS_REPORT_PERIODS = 30;
 
 /**
- * Plays the kubelet of every host of the rack: it works while the host's OS runs, and falls silent when that hangs or
- * loses power. Errors of the API are logged, and the work goes on. Resolves when `signal` has aborted and every kubelet
+ * Simulates the kubelet of every host in the rack. A kubelet works while the OS of its host runs, and stops when the OS
+ * hangs or loses power. It logs errors of the API and continues. Resolves when `signal` has aborted and every kubelet
  * has stopped.
  */
 export function startKubelets(deps: KubeletDeps, options: KubeletOptions, signal: AbortSignal): Promise<void> {
@@ -87,7 +91,7 @@ export function startKubelets(deps: KubeletDeps, options: KubeletOptions, signal
   });
 }
 
-/** One kubelet from the start (or the thawing) of its OS until `signal` aborts. Never rejects. */
+/** Runs one kubelet from the start or resume of its OS until `signal` aborts. Never rejects. */
 async function runKubelet(
   deps: KubeletDeps,
   options: KubeletOptions,
@@ -102,7 +106,8 @@ async function runKubelet(
   const { leasePeriodMs = leaseDurationSeconds * 250 } = options;
   const leasePauseMs = (): number => leasePeriodMs * (1 + (random === undefined ? 0 : LEASE_JITTER * random.next()));
 
-  // A kubelet registers once in its life: a Node that is deleted under a running one stays away until the next boot.
+  // A kubelet registers its Node once. If the Node is deleted while the kubelet runs, it is not created again before
+  // the next boot.
   while (!signal.aborted && !registeredBoots.has(host.bootID)) {
     try {
       await registerNode(client, host, signal);

@@ -8,17 +8,16 @@ import type { HostSpec } from "./host.ts";
 /** A rack of simulated hosts, each with its BMC. */
 export interface Rack {
   readonly hosts: readonly Host[];
-  /** @throws Error where there is no such host. */
-  host(name: string): Host;
-  /** The BMC of the host of this name. @throws Error where there is no such host. */
+  /** @throws Error if there is no such host. */ host(name: string): Host;
+  /** The BMC of the host of this name. @throws Error if there is no such host. */
   bmc(name: string): Bmc;
-  /** Calls `listener` for everything that truly happens from now on; returns the way to end that. */
+  /** Calls `listener` for everything that really happens from now on. @returns a function that ends this. */
   subscribe(listener: (event: RackEvent) => void): () => void;
-  /** Ends every transition under way, so that no timer is left. */
+  /** Ends every transition in progress, so that no timer is left. */
   stop(): void;
 }
 
-/** Sets up a rack. All that happens in it happens on `clock`, and a seeded `random` makes it the same each time. */
+/** Creates a rack. Everything in it happens on `clock`. With a seeded `random`, each run is the same. */
 export function createRack(options: { clock: Clock; random: Random; hosts: readonly HostSpec[] }): Rack {
   const { clock, random } = options;
   const listeners = new Set<(event: RackEvent) => void>();

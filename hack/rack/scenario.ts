@@ -5,7 +5,7 @@ import type { FaultyBmc } from "./control.ts";
 import type { Rack } from "./rack.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 
-/** What scenario files look like. */
+/** Help on scenario files. */
 export const SCENARIO_HELP = `A scenario file is a list in YAML or JSON; each step happens so many milliseconds after the start:
 
   - { afterMs: 5000, host: host-1, command: { do: hang } }
@@ -23,7 +23,7 @@ const stepSchema = z.union([
 ]);
 export type ScenarioStep = z.infer<typeof stepSchema>;
 
-/** Reads a scenario file. @throws Error where a step makes no sense; what a fault means is the BMC's to judge. */
+/** Parses a scenario file. @throws Error if a step is invalid. The mock of the BMC checks faults later. */
 export function parseScenario(text: string): readonly ScenarioStep[] {
   return z.array(stepSchema).parse(parse(text));
 }
@@ -31,8 +31,8 @@ export function parseScenario(text: string): readonly ScenarioStep[] {
 /**
  * Plays a scenario from now on.
  *
- * @param onStep gets each step as it happens, with the reason if it failed.
- * @returns the way to stop it.
+ * @param onStep called for each step when it happens, with the error if it failed.
+ * @returns a function that stops the scenario.
  */
 export function playScenario(
   deps: { clock: Clock; rack: Rack; bmcs: ReadonlyMap<string, FaultyBmc> },

@@ -1,13 +1,13 @@
-/** A sensor of a BMC, by the numbers of IPMI 2.0 (tables 42-1 to 42-3). */
+/** A sensor of a BMC, with the numbers of IPMI 2.0 (tables 42-1 to 42-3). */
 export interface SimulatedSensor {
   name: string;
   number: number;
   type: number;
-  /** 01h: it has thresholds. 6Fh: it has states of its type. */
+  /** 01h: the sensor has thresholds. 6Fh: the sensor has states that depend on its type. */
   eventType: number;
-  /** The thresholds that are exceeded, or the states that are asserted, as Get Sensor Reading gives them. */
+  /** The exceeded thresholds or asserted states, as in the answer to Get Sensor Reading. */
   states: number;
-  /** Its reading is not available. */
+  /** Whether its reading is unavailable. */
   isUnavailable?: boolean;
 }
 

@@ -8,7 +8,7 @@ import { parseBody } from "./body.ts";
 import type { Endpoint, ServiceState } from "./endpoint.ts";
 import { ENABLED, ROOT, collection, link, resource } from "./resource.ts";
 
-// AccountService: enough of it to have accounts that may not do everything.
+// The part of AccountService that is needed for accounts with limited privileges.
 
 const SERVICE_PATH = `${ROOT}/AccountService`;
 const ACCOUNTS_PATH = `${SERVICE_PATH}/Accounts`;

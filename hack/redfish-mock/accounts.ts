@@ -1,7 +1,7 @@
 import type { Random } from "../../src/runtime/random.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 
-/** What the mock's roles may do (DSP0266, "Privilege model"). */
+/** The privileges of the mock's roles (DSP0266, "Privilege model"). */
 export const ROLES = {
   Administrator: ["Login", "ConfigureManager", "ConfigureUsers", "ConfigureComponents", "ConfigureSelf"],
   Operator: ["Login", "ConfigureComponents", "ConfigureSelf"],
@@ -29,7 +29,7 @@ export class AccountTable {
     this.#random = random;
   }
 
-  /** @returns undefined where the table is full. */
+  /** @returns undefined if the table is full. */
   add(account: Omit<Account, "id">): Account | undefined {
     if (this.#accounts.size >= ACCOUNTS_MAX) return undefined;
     const added = { ...account, id: this.#random.uuid() };
@@ -60,7 +60,7 @@ export class AccountTable {
   }
 }
 
-/** Whether an account may do what needs `privilege`. */
+/** Whether an account has `privilege`. */
 export function isAllowed(account: Account, privilege: Privilege): boolean {
   const granted: readonly Privilege[] = ROLES[account.roleId];
   return granted.includes(privilege);

@@ -1,12 +1,12 @@
 /** The body of a resource or of an error. */
 export type Body = Record<string, unknown>;
 
-/** One answer, before it is put on the wire. */
+/** One answer before it is encoded. */
 export interface Answer {
   status: number;
   /** Lower-case names. */
   headers: Record<string, string>;
-  /** Absent: no content. A string goes out as XML. */
+  /** Absent if there is no content. A string is sent as XML. */
   body?: Body | string;
 }
 
@@ -15,7 +15,7 @@ export function success(status: number, body?: Body | string, headers: Record<st
   return { status, headers, ...(body !== undefined && { body }) };
 }
 
-/** Messages of DMTF's Base registry that the mock uses: what the client should do about it. */
+/** Resolutions of the messages of DMTF's Base registry that the mock uses: what the client should do. */
 const RESOLUTIONS = {
   AccessDenied: "Attempt to ensure that the URI is correct and that the service has the appropriate credentials.",
   ActionNotSupported: "Do not submit the action again.",

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { failure } from "./answer.ts";
 import type { Answer, Body } from "./answer.ts";
 
-/** Reads a request's body by its schema, or says in Redfish's words what is wrong with it. */
+/** Parses a request body by its schema, or returns the Redfish error for it. */
 export function parseBody<T>(schema: z.ZodType<T>, body: Body): { data: T } | { answer: Answer } {
   const parsed = schema.safeParse(body);
   if (parsed.success) return { data: parsed.data };

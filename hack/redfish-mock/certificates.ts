@@ -3,16 +3,16 @@ import type { CertificateAndKey } from "../lib/pki.ts";
 import type { SpoiltCertificate } from "./faults.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 
-/** What a mock shows of itself. */
+/** The certificates of a mock. */
 export interface MockCertificates {
-  /** For clients that trust the mock. */
+  /** The CA for clients of the mock. */
   caPem: string;
   good: CertificateAndKey;
-  /** For faults on command. */
+  /** Certificates for faults. */
   spoilt: Readonly<Record<SpoiltCertificate, CertificateAndKey>>;
 }
 
-/** Makes certificates for mocks on 127.0.0.1. */
+/** Creates certificates for mocks on 127.0.0.1. */
 export async function makeCertificates(clock: Pick<Clock, "nowMs">): Promise<MockCertificates> {
   const ca = await createCertificateAuthority(clock, "redfish-mock CA");
   const other = await createCertificateAuthority(clock, "another CA");

@@ -7,26 +7,26 @@ import type { TaskTable } from "./tasks.ts";
 
 /** How power orders are answered. */
 export interface OrderStyle {
-  /** 202 with a task instead of 204. */
+  /** Answer 202 with a task instead of 204. */
   task?: { retryAfterSeconds: number; endless: boolean };
-  /** This status for an order that would change nothing, instead of success. */
+  /** Answer an order that would change nothing with this status instead of success. */
   refuseNoChangeStatus?: number;
 }
 
 /** One method that changes something. */
 export interface Operation {
-  /** What the caller's role must allow; undefined: no login is needed. */
+  /** The privilege that the caller needs; undefined if no login is needed. */
   privilege: Privilege | undefined;
   run: (body: Body, style: OrderStyle) => Answer;
 }
 
-/** One URI: what may be done with it. */
+/** One URI and its methods. */
 export interface Endpoint {
-  /** Reads it; a string is XML. Absent for actions. */
+  /** Handles GET; a string is XML. Absent for actions. */
   get?: () => Body | string;
-  /** Reads something other than a resource: a task monitor, whose answer is not always 200. */
+  /** Handles GET of a task monitor, whose answer is not always 200. */
   getAnswer?: () => Answer;
-  /** Reading needs no login: the service root and its like. */
+  /** Whether reading needs no login, as for the service root. */
   isPublic?: boolean;
   POST?: Operation;
   PATCH?: Operation;
@@ -37,12 +37,12 @@ export interface Endpoint {
 export type ResetTypesIn = "AllowableValues" | "ActionInfo" | "nowhere";
 
 /**
- * Where a System's boot override is changed: in itself, or in the settings object that it names, as some vendors want
- * it.
+ * Where the boot override of a System is changed: in the System, or in the settings object that it names, as with some
+ * vendors.
  */
 export type BootIn = "System" | "Settings";
 
-/** What one Redfish service holds. */
+/** The state of one Redfish service. */
 export interface ServiceState {
   readonly clock: Clock;
   readonly uuid: string;

@@ -26,7 +26,7 @@ import {
 } from "./systems.ts";
 import { TASKS_PATH, monitorEndpoint, taskEndpoint, taskServiceEndpoint } from "./task-service.ts";
 
-/** What answers at a URI path; undefined where there is nothing. */
+/** The endpoint of a URI path; undefined if there is none. */
 export function findEndpoint(state: ServiceState, pathname: string): Endpoint | undefined {
   const path = pathname.replace(/\/$/, "");
   if (path === "/redfish") return versionsEndpoint();
@@ -100,7 +100,7 @@ function findSession(state: ServiceState, segments: readonly string[]): Endpoint
   if (second === "") return sessionServiceEndpoint(state);
   if (second !== "Sessions" || rest.length > 0) return undefined;
   if (id === "") return sessionsEndpoint(state);
-  // DSP0266 lets a client log in at the collection's Members as well.
+  // DSP0266 also allows a login at the Members of the collection.
   if (id === "Members") return post(sessionsEndpoint(state));
   const session = state.sessions.get(id);
   return session && sessionEndpoint(state, session);

@@ -8,8 +8,8 @@ const SPOILT_CERTIFICATES = ["expired", "otherName", "otherAuthority"] as const;
 export type SpoiltCertificate = (typeof SPOILT_CERTIFICATES)[number];
 
 /**
- * Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the
- * same.
+ * Faults that can be injected into a mock. They are plain JSON, so that tests, scenario files and the control endpoint
+ * use the same form.
  */
 export const faultRuleSchema = z.strictObject({
   /** Requests that the rule is for: all by default. */
@@ -22,21 +22,21 @@ export const faultRuleSchema = z.strictObject({
     .default({}),
   /** How many matching requests it is applied to; all by default. */
   times: z.int().positive().optional(),
-  /** Of the requests that match each n-th alone, the first one included; all by default. */
+  /** Apply it only to the first of every `every` matching requests; to all by default. */
   every: z.int().min(2).optional(),
   action: z.discriminatedUnion("type", [
-    /** Slow: the request waits, then goes on as usual. */
+    /** The request is delayed and then handled normally. */
     z.strictObject({ type: z.literal("delay"), delayMs: z.number().min(0) }),
-    /** No answer ever, before or after the effect. */
+    /** There is no answer; `effect` says whether the request takes effect. */
     z.strictObject({ type: z.literal("hang"), effect: z.enum(["none", "done"]) }),
-    /** The connection is reset instead of an answer, before or after the effect. */
+    /** The connection is reset instead of an answer; `effect` says whether the request takes effect. */
     z.strictObject({ type: z.literal("drop"), effect: z.enum(["none", "done"]) }),
     /**
-     * The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are
-     * gone.
+     * The BMC restarts at this request, before or after its effect. It does not answer for `downMs`, and its sessions
+     * are gone.
      */
     z.strictObject({ type: z.literal("restartBmc"), effect: z.enum(["none", "done"]), downMs: z.number().min(0) }),
-    /** This status instead of any effect. */
+    /** The answer has this status, and the request has no effect. */
     z.strictObject({
       type: z.literal("status"),
       status: z.int().min(200).max(599),
@@ -44,9 +44,9 @@ export const faultRuleSchema = z.strictObject({
       /** A Redfish error by default. */
       body: z.string().optional(),
     }),
-    /** Logins are refused as if all sessions were taken. */
+    /** Logins are refused as if all sessions were in use. */
     z.strictObject({ type: z.literal("sessionsFull") }),
-    /** Power orders answer 202 with a task, which ends when the host is there, or never. */
+    /** Power orders are answered with 202 and a task. The task ends when the host has reached the state, or never. */
     z.strictObject({
       type: z.literal("task"),
       retryAfterSeconds: z.int().min(0).default(1),
@@ -54,30 +54,30 @@ export const faultRuleSchema = z.strictObject({
     }),
     /** Power orders that would change nothing are refused with this status, as iLO (400) and iDRAC (409) do. */
     z.strictObject({ type: z.literal("refuseNoChange"), status: z.int().min(400).max(499) }),
-    /** Sets top-level properties of the answer, and leaves others, and headers, out. */
+    /** Sets top-level properties of the answer, and removes other properties and headers. */
     z.strictObject({
       type: z.literal("override"),
       properties: z.record(z.string(), z.unknown()).default({}),
       without: z.array(z.string()).default([]),
-      /** In lower case. */
+      /** Names in lower case. */
       withoutHeaders: z.array(z.string()).default([]),
     }),
-    /** This text as the body, whatever the answer would have been. */
+    /** The body is this text, whatever the answer would have been. */
     z.strictObject({ type: z.literal("body"), text: z.string() }),
-    /** The answer's body ends half way; its Content-Length does not. */
+    /** The body ends half-way, although Content-Length is that of the whole body. */
     z.strictObject({ type: z.literal("truncate") }),
     /** The answer's body comes byte by byte. */
     z.strictObject({ type: z.literal("trickle"), everyMs: z.number().positive() }),
-    /** Bytes that are no HTTP, then the end of the connection. */
+    /** The mock sends bytes that are not HTTP and closes the connection. */
     z.strictObject({ type: z.literal("garbage") }),
     /** An answer of about this many bytes. */
     z.strictObject({ type: z.literal("huge"), sizeBytes: z.int().positive().max(SIZE_BYTES_MAX) }),
     /** An answer nested this deeply. */
     z.strictObject({ type: z.literal("deep"), depth: z.int().positive().max(DEPTH_MAX) }),
     /**
-     * New connections meet a TLS that must not be trusted, whatever they ask for (`match` means nothing here): a
-     * certificate that has expired, is for another name or signed by another authority; a version that is too old;
-     * plain bytes instead of a handshake; or no handshake ever.
+     * TLS of new connections must not be trusted (`match` is ignored): the certificate has expired, is for another name
+     * or is signed by another authority; the version is too old; there are plain bytes instead of a handshake; or there
+     * is never a handshake.
      */
     z.strictObject({
       type: z.literal("badTls"),
@@ -89,9 +89,9 @@ export const faultRuleSchema = z.strictObject({
 /** A rule as a caller writes it. */
 export type FaultRule = z.input<typeof faultRuleSchema>;
 type AnyAction = z.output<typeof faultRuleSchema>["action"];
-/** What spoils connections, before there is a request. */
+/** Faults of connections, before there is a request. */
 export type TlsFault = Extract<AnyAction, { type: "badTls" }>;
-/** What spoils requests and their answers. */
+/** Faults of requests and their answers. */
 export type FaultAction = Exclude<AnyAction, TlsFault>;
 
 interface Entry {
@@ -106,7 +106,7 @@ interface Entry {
 export class FaultBook {
   #entries: Entry[] = [];
 
-  /** @returns the way to take the fault away. @throws Error where the rule makes no sense. */
+  /** @returns a function that removes the fault. @throws Error if the rule is invalid. */
   add(rule: FaultRule): () => void {
     const parsed = faultRuleSchema.parse(rule);
     const entry = { rule: parsed, path: new RegExp(parsed.match.path ?? ""), left: parsed.times ?? Infinity, met: 0 };
@@ -120,7 +120,7 @@ export class FaultBook {
     this.#entries = [];
   }
 
-  /** The fault of the newest rule that matches this request, and counts it. */
+  /** The fault of the newest rule that matches this request. Counts the use of the rule. */
   take(method: string, path: string): FaultAction | undefined {
     return this.#take(({ rule: { match, action }, path: pattern }) => {
       const isOurs = (match.method === undefined || match.method === method) && pattern.test(path);
@@ -128,7 +128,7 @@ export class FaultBook {
     });
   }
 
-  /** The newest fault for a new connection, and counts it. */
+  /** The newest fault for a new connection. Counts the use of the rule. */
   takeForConnection(): TlsFault | undefined {
     return this.#take(({ rule: { action } }) => (action.type === "badTls" ? action : undefined));
   }

@@ -6,13 +6,13 @@ import type { Body } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { collection, ENABLED, link, resource } from "./resource.ts";
 
-// The event log of a host: one log below its System, the oldest entry first.
+// The event log of a host: one log under its System, the oldest entry first.
 
 export function logServicesPath(systemPath: string): string {
   return `${systemPath}/LogServices`;
 }
 
-/** What answers below the collection of logs; undefined where there is nothing. */
+/** The endpoint of a path under the collection of logs; undefined if there is none. */
 export function findLogEndpoint(systemPath: string, rest: string, bmc: Bmc): Endpoint | undefined {
   const services = logServicesPath(systemPath);
   const log = `${services}/SEL`;

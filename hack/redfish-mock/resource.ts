@@ -1,6 +1,6 @@
 import type { Body } from "./answer.ts";
 
-/** Where the service lives. */
+/** The path of the service. */
 export const ROOT = "/redfish/v1";
 
 /** The schemas that the mock's resources follow (DSP8010), by type. */
@@ -21,7 +21,7 @@ export const SCHEMA_VERSIONS = {
   LogEntry: "v1_16_1",
 } as const;
 
-/** Types of collections: they have no versions. */
+/** Types of collections. They have no versions. */
 export const COLLECTION_TYPES = [
   "ComputerSystemCollection",
   "ChassisCollection",
@@ -34,7 +34,7 @@ export const COLLECTION_TYPES = [
   "LogEntryCollection",
 ] as const;
 
-/** A resource with the properties that every one has. */
+/** A resource with the properties that all resources have. */
 export function resource(
   type: keyof typeof SCHEMA_VERSIONS,
   path: string,

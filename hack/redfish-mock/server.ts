@@ -27,15 +27,15 @@ export interface RedfishMockOptions {
   clock: Clock;
   random: Random;
   /**
-   * The hosts that this one server fronts; all of the rack by default. The System of a lone host has the id `1`; of
-   * several, each has its host's name.
+   * The hosts that this server serves; all of the rack by default. If there is only one, its System has the id `1`.
+   * Otherwise the id is the name of the host.
    */
   hosts?: readonly string[];
   /** 0, any free port, by default. It listens on 127.0.0.1. */
   port?: number;
   /** Plain HTTP by default. */
   tls?: { certPem: string; keyPem: string };
-  /** Certificates for the faults that show one; without them those cannot be switched on. */
+  /** Certificates for faults that use one. Without them, these faults cannot be added. */
   spoilt?: MockCertificates["spoilt"];
   /** `admin` by default. */
   username?: string;
@@ -49,14 +49,14 @@ export interface RedfishMockOptions {
   bootIn?: BootIn;
 }
 
-/** One request as the mock saw it. */
+/** One request as the mock received it. */
 export interface LoggedRequest {
   /** Wall-clock time of its arrival, milliseconds since the epoch. */
   readonly atMs: number;
   readonly method: string;
   readonly path: string;
   readonly body: string;
-  /** Undefined while there is no answer, and permanently if there never was one. */
+  /** Undefined until the answer is sent. */
   status: number | undefined;
 }
 
@@ -65,28 +65,30 @@ export interface RedfishMock {
   readonly url: string;
   /** The path of a host's System, for example `/redfish/v1/Systems/1`. */
   systemPath(hostName: string): string;
-  /** Switches a fault on; returns the way to switch it off. Of several that match a request the newest is applied. */
+  /**
+   * Adds a fault, and returns a function that removes it. If several faults match a request, the newest one applies.
+   */
   addFault(rule: FaultRule): () => void;
   clearFaults(): void;
   /** Requests received, oldest first. Passwords in login bodies are left out. */
   readonly requests: readonly LoggedRequest[];
   /** Sessions open now. */
   readonly sessionCount: number;
-  /** TCP connections taken since the start. */
+  /** TCP connections accepted since the start. */
   readonly connectionCount: number;
   close(): Promise<void>;
 }
 
 const BODY_BYTES_MAX = 64 * 1024;
 const NO_PROTOCOL = "\u0000\u0001 neither TLS nor HTTP \u00ff\r\n\r\n";
-/** Those that TLS 1.0 and 1.1 still have. */
+/** The cipher setting that TLS 1.0 and 1.1 need. */
 const WEAK_CIPHERS = "DEFAULT@SECLEVEL=0";
-/** Requests that the log holds; the oldest are dropped. */
+/** The log keeps at most this many requests, and drops the oldest. */
 const REQUESTS_MAX = 10_000;
 
 /**
- * Starts one simulated BMC that speaks Redfish for hosts of a rack. Its faults: here those of the protocol, in `Bmc`
- * lies.
+ * Starts one simulated BMC that serves Redfish for hosts of a rack. Faults of the protocol are injected here, and wrong
+ * states in `Bmc`.
  */
 export async function startRedfishMock(options: RedfishMockOptions): Promise<RedfishMock> {
   const mock = new MockServer(options);
@@ -142,7 +144,8 @@ class MockServer implements RedfishMock {
       const status = error.code === "HPE_INVALID_METHOD" ? "501 Not Implemented" : "400 Bad Request";
       if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     });
-    // The network comes before HTTP and TLS, so that an unreachable BMC does not even shake hands.
+    // A plain TCP server accepts connections before HTTP and TLS, so that an unreachable BMC does not even complete a
+    // TLS handshake.
     this.#net = createNetServer((socket) => this.#accept(socket));
   }
 
@@ -214,7 +217,7 @@ class MockServer implements RedfishMock {
       web.emit("connection", socket);
       return;
     }
-    // The server takes what it is to show from its context as the connection comes in.
+    // The server uses the certificate that its context has when the connection arrives.
     const shown = fault.how === "oldVersion" ? normal : (this.#spoilt?.[fault.how] ?? normal);
     const old =
       fault.how === "oldVersion" && ({ maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers: WEAK_CIPHERS } as const);
@@ -282,7 +285,7 @@ class MockServer implements RedfishMock {
     if (fault.type === "restartBmc") for (const bmc of this.#bmcs.values()) bmc.restart(fault.downMs);
   }
 
-  /** A server of several hosts can be there for one and not for the other. */
+  /** A server of several hosts can be reachable for one of them and not for another. */
   #reachabilityOf(path: string): Reachability {
     const id = /^\/redfish\/v1\/Systems\/([^/?]+)/.exec(path)?.[1];
     const bmc = id === undefined ? undefined : this.#bmcs.get(decodeURIComponent(id));
@@ -315,7 +318,7 @@ function singleHeaders(request: IncomingMessage): Record<string, string | undefi
   );
 }
 
-/** @returns undefined where the body is larger than the mock takes. */
+/** @returns undefined if the body is larger than the mock accepts. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;

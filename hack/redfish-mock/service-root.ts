@@ -2,7 +2,7 @@ import type { Body } from "./answer.ts";
 import type { Endpoint, ServiceState } from "./endpoint.ts";
 import { COLLECTION_TYPES, ROOT, SCHEMA_VERSIONS, link, resource } from "./resource.ts";
 
-// What is read without logging in: versions, the service root, and the two OData documents (DSP0266, clause 8).
+// Resources that need no login: versions, the service root, and the two OData documents (DSP0266, clause 8).
 
 const SERVICES = {
   Systems: `${ROOT}/Systems`,

@@ -12,7 +12,7 @@ import { findEndpoint } from "./endpoints.ts";
 import { SessionTable } from "./sessions.ts";
 import { TaskTable } from "./tasks.ts";
 
-/** One request, read in full. */
+/** One complete request. */
 export interface ServiceRequest {
   method: string;
   /** Path and query. */
@@ -34,7 +34,7 @@ export interface ServiceOptions {
   bootIn: BootIn;
 }
 
-/** A Redfish service (DSP0266) without its sockets. Each request is answered from the rack's state at that moment. */
+/** A Redfish service (DSP0266) without sockets. It answers each request from the present state of the rack. */
 export class RedfishService implements ServiceState {
   readonly clock: Clock;
   readonly bmcs: ReadonlyMap<string, Bmc>;
@@ -117,7 +117,7 @@ export class RedfishService implements ServiceState {
     const ifMatch = request.headers["if-match"];
     if (ifMatch !== undefined && ifMatch !== "*") {
       const current = endpoint.get?.();
-      // An action has no state of its own, so no ETag can be its: some BMCs refuse it just so.
+      // An action has no state and so no ETag. Some BMCs refuse such a request in the same way.
       if (current === undefined || typeof current === "string" || etagOf(current) !== ifMatch) {
         return failure(412, "PreconditionFailed", "The ETag supplied did not match the current ETag.");
       }
@@ -126,7 +126,7 @@ export class RedfishService implements ServiceState {
     if (body === undefined) {
       return failure(400, "MalformedJSON", "The request body submitted was malformed JSON.");
     }
-    // DSP0266, "PATCH (update)": annotations are ignored, and a request of nothing else is refused.
+    // DSP0266, "PATCH (update)": annotations are ignored, and a request that contains only annotations is refused.
     const content = Object.fromEntries(Object.entries(body).filter(([name]) => !name.startsWith("@odata.")));
     if (request.method === "PATCH" && Object.keys(content).length === 0) {
       return failure(400, "NoOperation", "The request body submitted contains no data to act upon.");
@@ -161,12 +161,12 @@ function etagOf(body: Body): string {
   return `"${createHash("sha256").update(JSON.stringify(body)).digest("hex").slice(0, 16)}"`;
 }
 
-/** Only resources bear their ETag; the OData documents have a form of their own. */
+/** Adds the ETag to a resource. The OData documents have another form and get none. */
 function withEtag(body: Body): Body {
   return "@odata.id" in body ? { ...body, "@odata.etag": etagOf(body) } : body;
 }
 
-/** Names the schema that a resource follows, from its own `@odata.type`, for example `#Chassis.v1_25_0.Chassis`. */
+/** Headers that name the schema of a resource, from its `@odata.type`, for example `#Chassis.v1_25_0.Chassis`. */
 function describedBy(body: Body): Record<string, string> {
   const schema = /^#(.+)\.[^.]+$/.exec(String(body["@odata.type"]))?.[1];
   return schema === undefined ? {} : { link: `<http://redfish.dmtf.org/schemas/v1/${schema}.json>; rel=describedby` };

@@ -11,7 +11,7 @@ import type { Session } from "./sessions.ts";
 
 const SERVICE_PATH = `${ROOT}/SessionService`;
 const SESSIONS_PATH = `${SERVICE_PATH}/Sessions`;
-/** How long a client is asked to wait when the session table is full. */
+/** The Retry-After header when the session table is full. */
 const FULL_RETRY_AFTER_SECONDS = "5";
 
 const loginSchema = z.strictObject({ UserName: z.string(), Password: z.string() });
@@ -79,7 +79,7 @@ function login(state: ServiceState, body: Body): Answer {
   });
 }
 
-/** The answer to a login while all sessions are taken. */
+/** The answer to a login while all sessions are in use. */
 export function tableFull(): Answer {
   return failure(503, "SessionLimitExceeded", "The session establishment failed: too many sessions are open.", {
     headers: { "retry-after": FULL_RETRY_AFTER_SECONDS },

@@ -10,7 +10,7 @@ export interface Session {
   lastUsedMs: number;
 }
 
-/** The sessions of one service: as few as a real BMC holds, each gone when it is not used for long. */
+/** The sessions of one service. As on a real BMC, there are few, and they expire. */
 export class SessionTable {
   readonly #clock: Clock;
   readonly #random: Random;
@@ -25,7 +25,7 @@ export class SessionTable {
     this.#sessionsMax = sessionsMax;
   }
 
-  /** @returns undefined where the table is full. */
+  /** @returns undefined if the table is full. */
   open(account: Account): Session | undefined {
     if (this.#alive().size >= this.#sessionsMax) return undefined;
     const session = {
@@ -39,7 +39,7 @@ export class SessionTable {
     return session;
   }
 
-  /** The session of a token; using it keeps it alive. */
+  /** The session of a token. Restarts its idle time. */
   use(token: string): Session | undefined {
     const session = this.values().find((session) => session.token === token);
     if (session !== undefined) session.lastUsedMs = this.#clock.monotonicMs();

@@ -11,7 +11,7 @@ import { logServicesPath } from "./log-service.ts";
 import { ENABLED, ROOT, link, resource } from "./resource.ts";
 import { taskAnswer } from "./task-service.ts";
 
-// A host as Redfish shows it: System, Chassis and Manager bear the same id.
+// The resources of a host: System, Chassis and Manager have the same id.
 
 const BOOT_TARGETS = ["None", "Pxe", "Hdd"] as const;
 const BOOT_ENABLED = ["Disabled", "Once"] as const;
@@ -32,7 +32,7 @@ export function systemEndpoint(state: ServiceState, id: string, bmc: Bmc): Endpo
   return { get, ...(state.bootIn === "System" && { PATCH: patchBoot(bmc, get) }) };
 }
 
-/** Takes the changes that are to be made to the System. */
+/** The settings object, which accepts changes of the System. */
 export function settingsEndpoint(id: string, bmc: Bmc): Endpoint {
   const get = (): Body =>
     resource("ComputerSystem", settingsPath(id), "Settings", `Settings of System ${id}`, { Boot: bootBody(bmc) });
@@ -73,7 +73,7 @@ export function chassisEndpoint(id: string, bmc: Bmc): Endpoint {
   };
 }
 
-/** How long the BMC is away when it is ordered to restart itself. */
+/** How long the BMC does not answer after an order to restart itself. */
 const RESTART_MS = 8_000;
 
 export function managerResetEndpoint(bmc: Bmc): Endpoint {
@@ -156,7 +156,8 @@ function systemBody(state: ServiceState, id: string, bmc: Bmc): Body {
     ...(state.bootIn === "System"
       ? { Boot: bootBody(bmc) }
       : {
-          // What is asked of the settings object shows here once the host has booted with it, and is over by then.
+          // With a settings object, the System shows a setting only after the host has booted with it, and then it is
+          // no longer enabled.
           Boot: { ...bootBody(bmc), BootSourceOverrideEnabled: "Disabled", BootSourceOverrideTarget: "None" },
           "@Redfish.Settings": { "@odata.type": "#Settings.v1_3_5.Settings", SettingsObject: link(settingsPath(id)) },
         }),
@@ -183,7 +184,7 @@ function bootBody(bmc: Bmc): Body {
   };
 }
 
-/** @param get shows the resource that is changed, for the answer. */
+/** @param get returns the changed resource for the answer. */
 function patchBoot(bmc: Bmc, get: () => Body): Operation {
   return {
     privilege: "ConfigureComponents",

@@ -5,7 +5,7 @@ import type { Endpoint } from "./endpoint.ts";
 import { ENABLED, ROOT, link, resource } from "./resource.ts";
 import type { Task } from "./tasks.ts";
 
-// TaskService: what an order that was answered with 202 has come to (DSP0266, "Asynchronous operations").
+// TaskService: the state of orders that were answered with 202 (DSP0266, "Asynchronous operations").
 
 export const TASKS_PATH = `${ROOT}/TaskService/Tasks`;
 
@@ -26,12 +26,12 @@ export function taskEndpoint(task: Task): Endpoint {
   return { get: () => taskBody(task) };
 }
 
-/** The task monitor: 202 while the task runs, then the operation's own answer. */
+/** The task monitor: it answers 202 while the task runs, and then with the answer of the operation. */
 export function monitorEndpoint(task: Task): Endpoint {
   return { getAnswer: () => (task.endedAtMs === undefined ? taskAnswer(task) : success(204)) };
 }
 
-/** The answer of an operation that goes on as a task. */
+/** The answer of an operation that continues as a task. */
 export function taskAnswer(task: Task): Answer {
   return success(202, taskBody(task), {
     location: monitorPath(task),

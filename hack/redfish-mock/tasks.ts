@@ -9,10 +9,10 @@ export interface Task {
   retryAfterSeconds: number;
 }
 
-/** Tasks that the service remembers; the oldest are dropped. */
+/** The service keeps at most this many tasks, and drops the oldest. */
 const TASKS_MAX = 64;
 
-/** The tasks of one service. A task has ended as soon as a reader finds its goal reached. */
+/** The tasks of one service. A task ends when a reader finds that its goal is reached. */
 export class TaskTable {
   readonly #clock: Clock;
   readonly #tasks = new Map<string, Task & { isDone: () => boolean }>();

@@ -1,7 +1,7 @@
 import type { Answer } from "./answer.ts";
 import type { FaultAction } from "./faults.ts";
 
-/** An answer as bytes, spoilt by the faults that concern its body. */
+/** An encoded answer, changed by faults of its body. */
 export interface WireAnswer {
   headers: Record<string, string>;
   body: Buffer;
@@ -11,7 +11,7 @@ export interface WireAnswer {
 
 export function toWire(answer: Answer, fault: FaultAction | undefined): WireAnswer {
   if (answer.body === undefined && fault?.type !== "body") {
-    // RFC 9110, 8.6: neither of the two may tell a length that it does not have.
+    // RFC 9110, 8.6: a 204 must have no Content-Length, and a 304 only that of the 200 it stands for.
     const bodiless = answer.status === 204 || answer.status === 304;
     const headers = bodiless ? answer.headers : { ...answer.headers, "content-length": "0" };
     return { headers, body: Buffer.alloc(0), truncated: false };

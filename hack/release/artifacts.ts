@@ -20,11 +20,11 @@ export interface ReleaseOptions {
   version: string;
   /** What has changed, in Markdown. */
   changes: string;
-  /** Where the files will be downloaded. */
+  /** The URL from which the files will be downloaded. */
   baseUrl: string;
-  /** Where the image will be pulled from, without its name: host and path. */
+  /** Host and path of the registry of the image, without the name of the image. */
   registry: string;
-  /** An empty folder, which gets the files. */
+  /** An empty folder for the files. */
   folder: string;
   progress: (line: string) => void;
 }
@@ -65,11 +65,11 @@ export async function makeRelease(options: ReleaseOptions, signal: AbortSignal):
 }
 
 /**
- * Packs folders of this repository as `helm package` packs a chart, but without the time of day.
+ * Packs folders of this repository as `helm package` packs a chart, but without times.
  *
- * @param folders where each is in the archive.
+ * @param folders the path of each folder in the archive.
  * @param edit changes the text of each file.
- * @param without folders below them that are left out.
+ * @param without sub-folders that are left out.
  */
 async function packFolders(
   folders: Readonly<Record<string, string>>,
@@ -90,7 +90,10 @@ async function packFolders(
   return gzipSync(tar((await Promise.all(entries)).flat()));
 }
 
-/** The executable with the licenses of ironfence and Node; those of the packages are at the end of the bundle. */
+/**
+ * Packs the executable with the licenses of ironfence and Node. The licenses of the packages are at the end of the
+ * bundle.
+ */
 async function packExecutable(program: Buffer, nodeLicenseFile: string): Promise<Buffer> {
   const licenses = [entry("LICENSE", `${ROOT}LICENSE`), entry("LICENSE.node", nodeLicenseFile)];
   return gzipSync(tar([{ path: "ironfence", mode: 0o755, content: program }, ...(await Promise.all(licenses))]));

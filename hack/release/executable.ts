@@ -9,13 +9,14 @@ import type { Architecture } from "../lib/node-program.ts";
 import { nodeProgram } from "../lib/node-program.ts";
 import { run } from "../lib/run.ts";
 
-// A single executable application, as https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html
-// describes it: a copy of Node's program with the bundle in a section of its own.
+// Builds a single executable application
+// (https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html): a copy of the Node binary with the
+// bundle in an additional section.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const POSTJECT = createRequire(import.meta.url).resolve("postject/dist/cli.js");
 const TIMEOUT_MS = 120_000;
-/** Node's own names of the section, and of the bytes that say whether there is one. */
+/** Node's names for the section, and for the bytes that say whether it exists. */
 const SECTION = "NODE_SEA_BLOB";
 const FUSE = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
 

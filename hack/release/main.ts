@@ -27,7 +27,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const TIMEOUT_MS = 1_200_000;
 const EXAMPLE_URL = "https://downloads.example/ironfence";
 const EXAMPLE_REGISTRY = "registry.example";
-/** Host, port and path, as a reference to an image has them. */
+/** Host, port and path of an image reference. */
 const REGISTRY = /^[a-z0-9][-a-z0-9.]*(?::[0-9]+)?(?:\/[a-z0-9][-a-z0-9._]*)*$/;
 
 const { values } = parseArgs({
@@ -67,7 +67,7 @@ if (values.help) {
   process.stdout.write(`${(await readdir(values.output)).map((file) => join(values.output, file)).join("\n")}\n`);
 }
 
-/** Whether a folder is missing, empty, or holds an earlier release: nothing else is deleted. */
+/** Whether a folder is missing, empty, or contains an earlier release. Only then may it be replaced. */
 async function mayReplace(folder: string): Promise<boolean> {
   const files = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
     if (error.code === "ENOENT") return [];
@@ -76,7 +76,7 @@ async function mayReplace(folder: string): Promise<boolean> {
   return files.length === 0 || files.includes("SHA256SUMS");
 }
 
-/** What keeps this commit from being released. */
+/** The reasons why this commit cannot be released. */
 function problemsOf(wanted: string): string[] {
   const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
   const found: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Names the registry that a release is pushed to wherever a file of `deploy` or of the chart names the image, which the
- * repository itself names without a registry.
+ * Adds the registry of a release to every image name in a file of `deploy` or of the chart. In the repository, the
+ * image has no registry.
  *
  * @param registry host and path, such as `ghcr.io/example`.
  */

@@ -1,4 +1,4 @@
-/** What the notes of a release are made of. */
+/** The content of the notes of a release. */
 export interface Release {
   version: string;
   /** What has changed, in Markdown. */
@@ -12,13 +12,13 @@ export interface Release {
  * Finds the text of a version in a changelog that follows Keep a Changelog.
  *
  * @param section the text in brackets of its heading: a version, or "Unreleased".
- * @returns the lines below its heading; undefined if there is no such heading, or nothing below it.
+ * @returns the lines under its heading; undefined if there is no such heading or no text.
  */
 export function changesOf(changelog: string, section: string): string | undefined {
   const parts = changelog.split(/^## /m);
   const found = parts.find((part) => part.startsWith(`[${section}]`));
   const lines = found?.split("\n").slice(1) ?? [];
-  // The addresses of links stand at the end of the file, and belong to no version.
+  // Link definitions at the end of the file do not belong to a version.
   const text = lines.filter((line) => !/^\[[^\]]+\]: \S+$/.test(line));
   return text.join("\n").trim() || undefined;
 }

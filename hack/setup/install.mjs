@@ -1,5 +1,6 @@
-// Runs before every npm script, on whatever Node the machine has (20 or newer): installs the locked packages, the pinned
-// Node among them, unless that was done for this very lock file. Plain JavaScript, since type stripping may be missing.
+// Runs before every npm script, on the Node of the machine (20 or newer). It installs the locked packages, including
+// the pinned Node, unless they are installed for this lock file already. It is plain JavaScript, because that Node may
+// not strip types.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
@@ -7,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-// `npm ci` empties node_modules, so the stamp never outlives what it speaks of.
+// `npm ci` empties node_modules, so the stamp is deleted together with the packages.
 const stampFile = join(root, "node_modules", ".ironfence-installed");
 const platform = `${process.platform}-${process.arch}`;
 
@@ -27,7 +28,8 @@ const wanted = `${platform} ${lock}`;
 if (textOf(stampFile) !== wanted) {
   process.stderr.write("ironfence: installing the locked npm packages (10 to 20 s, once) …\n");
   const startedMs = performance.now();
-  // No package runs a script of its own; in .npmrc the option would turn off the scripts that lead here, too.
+  // Packages must not run install scripts. Set in .npmrc, the option would also disable the npm scripts that start this
+  // file.
   const result = spawnSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], {
     cwd: root,
     stdio: ["ignore", "ignore", "inherit"],

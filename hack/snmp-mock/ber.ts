@@ -1,4 +1,4 @@
-// BER of SNMP, as an agent needs it: written for the mock alone, so that it shares no mistake with the driver.
+// BER of SNMP for the mock. It shares no code with the driver, so that both cannot have the same mistake.
 
 export const TAG = {
   integer: 0x02,
@@ -56,7 +56,7 @@ function base128(number: number): number[] {
   return bytes;
 }
 
-/** The values that stand one after the other. @throws RangeError for anything that is not BER. */
+/** Parses consecutive values. @throws RangeError if the bytes are not BER. */
 export function readAll(bytes: Buffer): Tlv[] {
   const values: Tlv[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -92,7 +92,7 @@ export function readOid({ content }: Tlv): string {
   return numbers.join(".");
 }
 
-/** One of the values that stand one after the other. */
+/** The value at an index. @throws RangeError if there is none. */
 export function at(values: readonly Tlv[], index: number): Tlv {
   const value = values[index];
   if (value === undefined) throw new RangeError("a value is missing");

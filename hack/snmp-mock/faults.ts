@@ -1,10 +1,10 @@
 import { z } from "zod";
 
-/** What a request asks for. `discovery` asks for the engine ID. */
+/** The kind of a request. `discovery` asks for the engine ID. */
 export const STEPS = ["discovery", "get", "set"] as const;
 export type Step = (typeof STEPS)[number];
 
-/** Faults of a PDU on command, as plain JSON. */
+/** Faults that can be injected into a PDU, as plain JSON. */
 export const faultRuleSchema = z.strictObject({
   /** Steps that the rule is for: all by default. */
   steps: z.array(z.enum(STEPS)).optional(),
@@ -24,30 +24,30 @@ export const faultRuleSchema = z.strictObject({
     z.strictObject({ type: z.literal("truncate") }),
     /** The PDU reports this error-status, and does nothing. */
     z.strictObject({ type: z.literal("errorStatus"), status: z.int().min(1).max(255) }),
-    /** There is no such instance, whatever was asked for. */
+    /** The answer to every object is noSuchInstance. */
     z.strictObject({ type: z.literal("noSuchInstance") }),
     /** All values are texts. */
     z.strictObject({ type: z.literal("wrongTypes") }),
-    /** All numbers are ones that the MIB does not know. */
+    /** All numbers are ones that the MIB does not define. */
     z.strictObject({ type: z.literal("unknownValues") }),
     /** The values belong to other objects. */
     z.strictObject({ type: z.literal("otherObjects") }),
     /** The answer has fewer values than were asked for. */
     z.strictObject({ type: z.literal("fewerValues") }),
-    /** A stranger answers first: the outlet is off. It does not know the keys. Version 3 only. */
+    /** An attacker without the keys answers first that the outlet is off. Version 3 only. */
     z.strictObject({ type: z.literal("forge"), as: z.enum(["plain", "signed", "otherEngine", "report"]) }),
-    /** The PDU restarts before it carries the request out: it is silent for so long. */
+    /** The PDU restarts before it executes the request, and does not answer for `downMs`. */
     z.strictObject({ type: z.literal("reboot"), downMs: z.number().min(0) }),
   ]),
 });
 export type FaultRule = z.infer<typeof faultRuleSchema>;
 export type FaultAction = FaultRule["action"];
 
-/** The faults that are on, in the order in which they were added. */
+/** The active faults, in the order in which they were added. */
 export class Faults {
   #rules: { rule: FaultRule; left: number }[] = [];
 
-  /** @throws ZodError for a rule that is not understood. */
+  /** @throws ZodError if the rule is invalid. */
   add(rule: unknown): FaultRule {
     const parsed = faultRuleSchema.parse(rule);
     this.#rules.push({ rule: parsed, left: parsed.times ?? Infinity });
@@ -58,7 +58,7 @@ export class Faults {
     this.#rules = [];
   }
 
-  /** What happens to this request. */
+  /** The fault for this request, if any. */
   take(step: Step): FaultAction | undefined {
     const found = this.#rules.find(({ rule, left }) => left > 0 && (rule.steps?.includes(step) ?? true));
     if (found === undefined) return undefined;

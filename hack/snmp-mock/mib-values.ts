@@ -1,27 +1,30 @@
 import type { Mib } from "../../src/bmc/interface/mibs.ts";
 import { TAG } from "./ber.ts";
 
-// What PDUs of each vendor serve and take, copied from the MIBs of the vendors. The tables of the driver are tested
-// against it. `{i}` stands for the index of the outlet.
+// The values that PDUs of each vendor serve and accept, copied from the vendors' MIBs. The tables of the driver are
+// tested against them. `{i}` stands for the index of the outlet.
 
-/** An object and its value: INTEGER. */
+/** An object and its INTEGER value. */
 type Row = readonly [oid: string, value: number];
 
 export interface MibValues {
   sysObjectId: string;
-  /** What an outlet shows, besides its meter, its label and `always`. */
+  /** The values of an outlet in each state, in addition to its meter, its label and `always`. */
   on: readonly Row[];
   off: readonly Row[];
   pendingOn: readonly Row[];
   pendingOff: readonly Row[];
   always: readonly Row[];
-  /** `beside`: what a meter that works shows besides its value. */
+  /** `beside`: further objects of a working meter, in addition to its value. */
   meter: { oid: string; tag: number; beside: readonly Row[] };
   setOff: Row;
   setOn: Row;
   /** `{u}` stands for the first number of the index, `{r}` for the row of the unit. */
   serial: string;
-  /** What a chain shows besides: `unit` for each unit, the others for each outlet: its unit and its number there. */
+  /**
+   * Further objects of a chain. There is a `unit` for each unit. The others are the unit of each outlet and its number
+   * on that unit.
+   */
   chain?: { unit: string } & Partial<Record<"outletUnit" | "outletNumber" | "meterUnit" | "meterNumber", string>>;
   label: string;
 }
@@ -131,8 +134,8 @@ export const MIB_VALUES: Readonly<Record<Mib, MibValues>> = {
     serial: "1.3.6.1.4.1.534.6.6.7.1.2.1.4.{u}",
     label: `${EPDU}.1.1.3.{i}`,
   },
-  // VERTIV-V5-MIB: on(1), off(2), on2off(3), off2on(4); on(2), off(4) of pduOutletSwitchControl. The relay has failed:
-  // false(2).
+  // VERTIV-V5-MIB: on(1), off(2), on2off(3), off2on(4); on(2), off(4) of pduOutletSwitchControl. A value of false(2)
+  // means that the relay has not failed.
   Vertiv: {
     sysObjectId: "1.3.6.1.4.1.21239.5.2",
     on: [[`${GEIST}.5.1.4.{i}`, 1]],

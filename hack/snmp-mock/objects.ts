@@ -3,7 +3,7 @@ import { integer, octets, oid, tlv, TAG } from "./ber.ts";
 import { MIB_VALUES, oidAt } from "./mib-values.ts";
 import type { Outlet, OutletStrip } from "./outlets.ts";
 
-// The objects of a simulated PDU, in the table of one vendor.
+// The objects of a simulated PDU with the MIB of one vendor.
 
 /** A further unit of a chain. */
 export interface SnmpUnit {
@@ -56,7 +56,7 @@ function valueOfOutlet(mib: Mib, outlet: Outlet, name: string): Buffer | undefin
   return found && integer(found[1]);
 }
 
-/** What a stranger would answer who wants the outlets to look off; undefined for other objects. */
+/** The value with which an attacker makes an outlet appear off; undefined for other objects. */
 export function forgedOff(mib: Mib, strip: OutletStrip, name: string): Buffer | undefined {
   const { off, meter } = MIB_VALUES[mib];
   for (const { spec } of strip.outlets) {
@@ -67,7 +67,7 @@ export function forgedOff(mib: Mib, strip: OutletStrip, name: string): Buffer | 
   return undefined;
 }
 
-/** Carries an order out. @returns false if nothing may be written there, or not this. */
+/** Executes an order. @returns false if the object or the value cannot be written. */
 export function order({ mib, strip }: PduFacts, name: string, value: number): boolean {
   const { setOn, setOff } = MIB_VALUES[mib];
   for (const outlet of strip.outlets) {

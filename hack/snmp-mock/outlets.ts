@@ -1,9 +1,9 @@
 import type { Rack } from "../rack/rack.ts";
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 
-/** What an outlet feeds, and how it lies. */
+/** What an outlet feeds, and its faults. */
 export interface OutletSpec {
-  /** The index in the table of the vendor. A test that changes a chain changes it. */
+  /** The index in the table of the vendor. A test changes it when it changes a chain. */
   index: string;
   /** The unit of a chain, 1 by default, and the number of the outlet on it, by default the end of its index. */
   unit?: number;
@@ -14,25 +14,25 @@ export interface OutletSpec {
   isMetered: boolean;
 }
 
-/** How an outlet is wrong. */
+/** The faults of an outlet. */
 export interface OutletFaults {
   /** The relay is stuck: the state follows the orders, the power does not. */
   isWelded: boolean;
   /** Orders go to the outlet with this index. */
   switches?: string;
-  /** How long an order waits. Until then the PDU shows it as pending. */
+  /** The delay of an order. Until then the PDU reports it as pending. */
   delayMs: number;
-  /** The state as it was is shown forever. */
+  /** The reported state never changes again. */
   isFrozen: boolean;
-  /** The meter is not in the table any more. */
+  /** The meter is no longer in the table. */
   hasLostMeter: boolean;
-  /** The meter with its index is that of the outlet with this number, which draws nothing. */
+  /** The meter at its index belongs to the outlet with this number, which draws no power. */
   meterOf?: number;
 }
 
 const IDLE_W = 180;
 
-/** One outlet: its relay, what it shows, and what flows. */
+/** One outlet: its relay, its reported state, and its load. */
 export class Outlet {
   readonly spec: OutletSpec;
   readonly faults: OutletFaults = { isWelded: false, delayMs: 0, isFrozen: false, hasLostMeter: false };
@@ -46,18 +46,18 @@ export class Outlet {
     this.spec = spec;
   }
 
-  /** What the PDU shows. */
+  /** The reported state. */
   get state(): "on" | "off" | "pendingOn" | "pendingOff" {
     if (this.#pending !== undefined) return this.#pending.wanted ? "pendingOn" : "pendingOff";
     return this.#shownOn ? "on" : "off";
   }
 
-  /** The truth: whether the contacts are closed. */
+  /** Whether the contacts are really closed. */
   get delivers(): boolean {
     return this.#isOn || this.faults.isWelded;
   }
 
-  /** What the meter shows; undefined without one. */
+  /** The value of the meter; undefined if there is none. */
   get watts(): number | undefined {
     if (!this.spec.isMetered || this.faults.hasLostMeter) return undefined;
     return this.delivers && this.#strip.draws(this.spec.host) ? IDLE_W : 0;
@@ -111,12 +111,12 @@ export class OutletStrip {
     return this.outlets.find(({ spec }) => spec.index === index);
   }
 
-  /** Without an order, a host with mains power draws some even while it is off: its BMC does. */
+  /** A host with mains power draws power even while it is off, because its BMC runs. */
   draws(host: string | undefined): boolean {
     return host !== undefined && this.#rack.host(host).mains;
   }
 
-  /** Gives and takes mains power as the outlets say. */
+  /** Restores or cuts the mains power of hosts by the state of the outlets. */
   settle(): void {
     for (const [name, outlets] of this.#feeds) {
       const host = this.#rack.host(name);

@@ -13,7 +13,7 @@ import type { Mib } from "../../src/bmc/interface/mibs.ts";
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 import type { Secret } from "../../src/runtime/secret.ts";
 
-/** Requests that a mock remembers; the oldest are dropped. */
+/** The mock keeps at most this many requests, and drops the oldest. */
 const REQUESTS_MAX = 10_000;
 const TIME_WINDOW_S = 150;
 const UP_BEFORE_START_MS = 30 * 24 * 3_600_000;
@@ -26,7 +26,7 @@ export interface SnmpUser {
   authProtocol: AuthProtocol;
   password: Secret;
   privPassword?: Secret;
-  /** Messages without encryption are taken as well. */
+  /** Whether messages without encryption are accepted as well. */
   allowsNoPriv?: boolean;
   isReadOnly?: boolean;
 }
@@ -39,7 +39,7 @@ export interface SnmpMockOptions {
   /** Units that are chained to the first one. */
   units?: readonly SnmpUnit[];
   user: SnmpUser;
-  /** Takes SNMPv2c with it. */
+  /** Accepts SNMPv2c with this community. */
   community?: Secret;
   /** 0, any free port, by default. */
   port?: number;
@@ -55,13 +55,16 @@ export interface SeenRequest {
 export interface SnmpMock {
   /** `snmp://127.0.0.1:PORT` */
   readonly address: string;
-  /** What the PDU says of itself; a test may change it. */
+  /** The serial number that the PDU reports. Tests may change it. */
   serial: string | undefined;
   units: readonly SnmpUnit[];
   readonly requests: readonly SeenRequest[];
   addFault(rule: unknown): unknown;
   clearFaults(): void;
-  /** Restarts the controller of the PDU: it is silent for so long and counts its boots. Relays keep their state. */
+  /**
+   * Restarts the controller of the PDU. It does not answer for `downMs` and increments its boot counter. Relays keep
+   * their state.
+   */
   reboot(downMs: number): void;
   close(): Promise<void>;
 }
@@ -72,7 +75,7 @@ interface Request {
   pduTag: number;
   requestId: number;
   varbinds: readonly { name: string; value: Tlv }[];
-  /** Encodes the answer as the request came. */
+  /** Encodes the answer with the version and security of the request. */
   reply: (pdu: Buffer) => Buffer;
 }
 
@@ -195,7 +198,7 @@ class Mock implements SnmpMock {
     this.#socket.send(datagram, port, address, () => undefined);
   }
 
-  /** The PDU of the answer; whatever the request orders has been done. */
+  /** Executes the request, and returns the protocol data unit of the answer. */
   #answer({ pduTag, requestId, varbinds }: Request, fault: FaultAction | undefined): Buffer {
     const names = varbinds.map(({ name }) => name);
     const echo = varbinds.map(({ name, value }) => ({ name, value: tlv(value.tag, value.content) }));
@@ -218,7 +221,7 @@ class Mock implements SnmpMock {
     return response(requestId, values, 0);
   }
 
-  /** The answer of a stranger who sees the request, and knows the format but no key. */
+  /** The answer of an attacker who sees the request and knows the format, but no key. */
   #forged(request: Request, as: "plain" | "signed" | "otherEngine" | "report"): Buffer {
     const { mib, strip } = this.#options;
     const { serial, units } = this;

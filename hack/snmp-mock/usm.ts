@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac } from "node:crypto";
 
-// The user-based security model as an agent does it: RFC 3414, RFC 3826 (AES-128), RFC 7860 (SHA-2). Written from the
-// documents for the mock alone.
+// The agent side of the user-based security model: RFC 3414, RFC 3826 (AES-128), RFC 7860 (SHA-2). It is written from
+// these documents and shares no code with the driver.
 
 export type AuthProtocol = "SHA" | "SHA-224" | "SHA-256" | "SHA-384" | "SHA-512" | "MD5";
 
@@ -16,7 +16,7 @@ const HASHES: Readonly<Record<AuthProtocol, { hash: string; macBytes: number }>>
 
 const EXPANDED_BYTES = 1_048_576;
 
-/** Password to localized key (RFC 3414 A.2). */
+/** Derives the localized key from a password (RFC 3414 A.2). */
 export function localizedKey(protocol: AuthProtocol, password: string, engineId: Buffer): Buffer {
   const { hash } = HASHES[protocol];
   const digest = createHash(hash).update(Buffer.alloc(EXPANDED_BYTES, password)).digest();

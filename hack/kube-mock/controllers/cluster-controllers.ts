@@ -11,19 +11,19 @@ import { startTaintEviction } from "./taint-eviction.ts";
 import { startVolumes } from "./volumes.ts";
 import type { VolumeOptions } from "./volumes.ts";
 
-/** Which stand-ins run (`false` switches one off), and how slow they are. */
+/** Delays of the simulated controllers; `false` disables one. */
 export interface ClusterControllerOptions {
-  /** Ready=Unknown and condition taints for nodes whose lease and status went silent. */
+  /** Sets Ready=Unknown and condition taints on nodes whose lease and status are no longer updated. */
   nodeLifecycle: { monitorPeriodMs: number; monitorGracePeriodMs: number } | false;
   /** Deletes pods that do not tolerate a NoExecute taint, after their tolerationSeconds. */
   taintEviction: { lagMs: number } | false;
-  /** Sweeps terminating pods of out-of-service nodes and pods of nodes that are gone. */
+  /** Deletes terminating pods of out-of-service nodes, and pods of deleted nodes. */
   podGc: { periodMs: number; quarantineMs: number } | false;
-  /** Creates the pods (and claims) of StatefulSets; no replacement while the old Pod object exists. */
+  /** Creates the pods and claims of StatefulSets. It replaces a pod only when the old Pod object is gone. */
   statefulSets: { lagMs: number } | false;
   /** Binds pending pods to Ready nodes whose taints they tolerate. */
   scheduler: { lagMs: number } | false;
-  /** VolumeAttachments follow pods with volumes; a claim gets a volume of its own. */
+  /** Creates and deletes VolumeAttachments for pods with volumes, and a volume for each claim. */
   volumes: VolumeOptions | false;
   /** Collects objects whose owners are gone. */
   garbageCollector: { lagMs: number } | false;
@@ -31,7 +31,7 @@ export interface ClusterControllerOptions {
   namespaces: { lagMs: number } | false;
 }
 
-/** Kubernetes' own periods, and lags as they are seen on a quiet cluster. */
+/** The periods of Kubernetes, and the delays of an idle cluster. */
 const DEFAULT_CLUSTER_CONTROLLER_OPTIONS: ClusterControllerOptions = {
   nodeLifecycle: { monitorPeriodMs: 5_000, monitorGracePeriodMs: 50_000 },
   taintEviction: { lagMs: 20 },
@@ -44,11 +44,11 @@ const DEFAULT_CLUSTER_CONTROLLER_OPTIONS: ClusterControllerOptions = {
 };
 
 /**
- * Starts stand-ins for the controllers of kube-controller-manager and for the scheduler, on `clock`. Kubelets are not
- * among them: the test that plays them creates Nodes, renews Leases in `kube-node-lease`, writes node and pod status,
- * and force-deletes terminating pods, as a client.
+ * Starts simulated controllers of kube-controller-manager and a scheduler, on `clock`. It starts no kubelets: a test
+ * does their work as a client. It creates Nodes, renews Leases in `kube-node-lease`, writes node and pod status, and
+ * force-deletes terminating pods.
  *
- * @returns stops them all; nothing of them is left on the clock afterwards.
+ * @returns a function that stops all of them and leaves no timers on the clock.
  */
 export function startClusterControllers(
   { server, clock }: { server: ApiServer; clock: Clock },

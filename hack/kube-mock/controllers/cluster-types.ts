@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectMeta, ResourceType } from "../../../src/kube/resource.ts";
 import type { Node, Pod, Taint, Toleration } from "../../../src/api/kubernetes/core.ts";
 
-// Kinds that the stand-ins need and ironfence does not.
+// Kinds that the simulated controllers need and ironfence does not.
 
 export interface ClusterPod extends Pod {
   spec: Pod["spec"] & { nodeSelector?: Record<string, string> };
@@ -61,12 +61,12 @@ export const STATEFUL_SETS: ResourceType = {
   namespaced: true,
 };
 
-/** The status of a node's condition; undefined where it has none of that type. */
+/** The status of a condition of a node; undefined if the node has no condition of that type. */
 export function conditionStatus(node: Node, type: string): string | undefined {
   return node.status.conditions?.find((condition) => condition.type === type)?.status;
 }
 
-/** The toleration, if any, that lets a pod stand the taint. */
+/** The toleration of the taint, if the pod has one. */
 export function tolerationOf(taint: Taint, tolerations: readonly Toleration[]): Toleration | undefined {
   return tolerations.find(({ key = "", operator = "Equal", value = "", effect = "" }) => {
     const fitsEffect = effect === "" || effect === taint.effect;
@@ -80,7 +80,7 @@ export function isTerminated(pod: Pod): boolean {
   return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }
 
-/** Whether KEP-2268's taint says that the node is shut down. */
+/** Whether the node has the out-of-service taint (KEP-2268). */
 export function isOutOfService(node: Node): boolean {
   return node.spec.taints?.some(({ key }) => key === "node.kubernetes.io/out-of-service") === true;
 }

@@ -9,15 +9,15 @@ const FOREGROUND = "foregroundDeletion";
 const ORPHAN = "orphan";
 
 /**
- * garbage-collector-controller: an object all of whose owners are gone is deleted. An owner is looked for in the
- * object's own namespace, so an owner in another one counts as gone, as in Kubernetes. Foreground deletion and
- * orphaning are served.
+ * garbage-collector-controller: deletes an object when all its owners are gone. It looks for an owner only in the
+ * namespace of the object, so an owner in another namespace counts as gone, as in Kubernetes. It supports foreground
+ * deletion and orphaning.
  */
 export function startGarbageCollector(
   { server, clock }: { server: ApiServer; clock: Clock },
   { lagMs }: { lagMs: number },
 ): () => void {
-  /** Objects that matter, by UID: those with owners, and those that are owned from. */
+  /** Objects that have owners or are being deleted, by UID. */
   const objects = new Map<string, KubeObject>();
   const dependentsOf = new Map<string, Set<string>>();
 
@@ -48,7 +48,7 @@ export function startGarbageCollector(
     else server.collection(type).mergePatch(keyOf(object), { metadata: { uid, ownerReferences: kept } });
   };
 
-  /** Does to the dependents of an object what its deletion asks for, then takes its finalizer off. */
+  /** Deletes or orphans the dependents of an object as its deletion requests, then removes its finalizer. */
   const settleDependents = (object: KubeObject, type: ResourceType): void => {
     const { uid, finalizers = [], deletionTimestamp } = object.metadata;
     const asked = [FOREGROUND, ORPHAN].find((name) => finalizers.includes(name));
@@ -81,7 +81,7 @@ export function startGarbageCollector(
       return;
     }
     objects.set(uid, object);
-    // Leases of nodes have owners and change all the time: only what matters here may cost anything.
+    // Node leases have owners and change all the time, so a change of irrelevant fields must cost little.
     if (previous !== undefined && jsonEqual(relevant(previous), relevant(object))) return;
     for (const owner of ownerReferences) {
       dependentsOf.set(owner.uid, (dependentsOf.get(owner.uid) ?? new Set()).add(uid));

@@ -4,21 +4,21 @@ import { ApiError } from "../api-error.ts";
 const RETRY_MS = 1_000;
 
 /**
- * Runs `reconcile` for keys, each once however often it was asked for, on the clock. It reads and writes the store in
- * one go, so nothing can come between.
+ * Runs `reconcile` for keys on the clock. Several requests for a key are combined into one. `reconcile` reads and
+ * writes the store synchronously, so no other write can come between.
  */
 export class KeyQueue {
   readonly #clock: Clock;
   readonly #reconcile: (key: string) => number | undefined;
   readonly #due = new Map<string, { atMs: number; timer: Timer }>();
 
-  /** @param reconcile returns after how many milliseconds it wants the key again, if at all. */
+  /** @param reconcile returns after how many milliseconds the key is to be reconciled again, if at all. */
   constructor(clock: Clock, reconcile: (key: string) => number | undefined) {
     this.#clock = clock;
     this.#reconcile = reconcile;
   }
 
-  /** An earlier call for the same key that is still to come stands. */
+  /** If the key is already due earlier, that time stays. */
   enqueue(key: string, delayMs: number): void {
     const atMs = this.#clock.monotonicMs() + delayMs;
     const known = this.#due.get(key);
@@ -42,14 +42,14 @@ export class KeyQueue {
     try {
       return this.#reconcile(key);
     } catch (error) {
-      // What was refused now (a namespace that is going, a name that is taken) may work later.
+      // A refused write may succeed later, for example when a namespace is gone or a name is free.
       if (error instanceof ApiError) return RETRY_MS;
       throw error;
     }
   }
 }
 
-/** Calls `sweep` every `periodMs`, first after one period. */
+/** Calls `sweep` every `periodMs`, for the first time after one period. */
 export function every(clock: Clock, periodMs: number, sweep: () => void): () => void {
   let timer = clock.schedule(periodMs, tick);
   function tick(): void {

@@ -7,7 +7,7 @@ import { KeyQueue } from "./key-queue.ts";
 
 const RECHECK_MS = 1_000;
 
-/** namespace-controller: deletes what is in a namespace that is being deleted, then lets it go. */
+/** namespace-controller: deletes the contents of a namespace that is being deleted, then removes the namespace. */
 export function startNamespaces(
   { server, clock }: { server: ApiServer; clock: Clock },
   { lagMs }: { lagMs: number },

@@ -31,8 +31,8 @@ interface Health {
 }
 
 /**
- * node-lifecycle-controller: a node whose kubelet renews neither its lease nor its status becomes Unknown, and
- * condition taints follow conditions. Its rate limits and its modes for zones that fail as a whole are left out.
+ * node-lifecycle-controller: sets a node to Unknown if its kubelet updates neither lease nor status, and keeps
+ * condition taints in line with conditions. Rate limits and the handling of failed zones are left out.
  */
 export function startNodeLifecycle(
   { server, clock }: { server: ApiServer; clock: Clock },
@@ -95,7 +95,7 @@ function unknownConditions(conditions: readonly NodeCondition[], now: string): N
   return [...changed, ...added];
 }
 
-/** The node's taints, those that its conditions call for included; others stay as and where they are. */
+/** The taints that a node should have: condition taints for its conditions, and all other taints unchanged. */
 function wantedTaints(node: Node, now: string): Taint[] {
   const current = node.spec.taints ?? [];
   const calledFor = (rules: typeof NO_SCHEDULE): string[] =>

@@ -9,8 +9,8 @@ import { markDisrupted } from "./disruption.ts";
 import { every } from "./key-queue.ts";
 
 /**
- * pod-garbage-collector: one sweep every `periodMs` force-deletes terminating pods of nodes that are not Ready and bear
- * the out-of-service taint, pods of nodes that have been gone for `quarantineMs`, and terminating pods that never got a
+ * pod-garbage-collector: every `periodMs` it force-deletes terminating pods of nodes that are not Ready and have the
+ * out-of-service taint, pods of nodes that were deleted at least `quarantineMs` ago, and terminating pods without a
  * node.
  */
 export function startPodGc(
@@ -19,7 +19,7 @@ export function startPodGc(
 ): () => void {
   const nodes = server.collection<Node>(NODES);
   const pods = server.collection<Pod>(PODS);
-  /** Since when a node's absence is known. */
+  /** The time at which the absence of each node was first noticed. */
   const missingSinceMs = new Map<string, number>();
 
   const remove = (pod: Pod, reason: string | undefined): void => {

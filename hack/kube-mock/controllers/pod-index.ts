@@ -3,7 +3,7 @@ import { keyOf, keyText } from "../../../src/kube/watched.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { ClusterPod } from "./cluster-types.ts";
 
-/** Which pods are bound to which node. */
+/** An index of pods by node. */
 export class PodIndex {
   readonly #keysByNode = new Map<string, Set<string>>();
   readonly #unsubscribe: () => void;

@@ -9,8 +9,9 @@ import { KeyQueue } from "./key-queue.ts";
 import type { PodIndex } from "./pod-index.ts";
 
 /**
- * kube-scheduler, as far as a fence needs one: binds a pending pod to the Ready node with the fewest pods whose taints
- * it tolerates and whose labels its nodeSelector wants, once its claims are bound. Resources and affinity are left out.
+ * A minimal kube-scheduler: when the claims of a pending pod are bound, binds the pod to a Ready node whose taints it
+ * tolerates and whose labels match its nodeSelector. Of several such nodes it takes the one with the fewest pods.
+ * Resources and affinity are left out.
  */
 export function startScheduler(
   { server, clock, podIndex }: { server: ApiServer; clock: Clock; podIndex: PodIndex },

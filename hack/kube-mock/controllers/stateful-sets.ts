@@ -8,9 +8,9 @@ import type { PersistentVolumeClaim, StatefulSet } from "./cluster-types.ts";
 import { KeyQueue } from "./key-queue.ts";
 
 /**
- * statefulset-controller: keeps `<set>-0` … alive, with a claim for each volumeClaimTemplate. While a Pod object of
- * that name exists, terminating or not, there is no other: at most one, as Kubernetes promises. Rolling updates are
- * left out.
+ * statefulset-controller: keeps the pods `<set>-0`, `<set>-1` and so on running, with a claim for each
+ * volumeClaimTemplate. It creates a pod only if no Pod object of that name exists, not even a terminating one, as
+ * Kubernetes guarantees. Rolling updates are left out.
  */
 export function startStatefulSets(
   { server, clock }: { server: ApiServer; clock: Clock },

@@ -12,7 +12,7 @@ import type { PodIndex } from "./pod-index.ts";
 
 /**
  * taint-eviction-controller: deletes the pods of a node that do not tolerate its NoExecute taints, at once or when the
- * shortest of their tolerationSeconds is over. No kubelet confirms the deletion of a pod on a dead node: it stays
+ * shortest of their tolerationSeconds is over. On a dead node no kubelet confirms the deletion, so the pod stays
  * Terminating.
  */
 export function startTaintEviction(
@@ -21,7 +21,7 @@ export function startTaintEviction(
 ): () => void {
   const nodes = server.collection<Node>(NODES);
   const pods = server.collection<Pod>(PODS);
-  /** When a pod (by UID) was first seen on a node with NoExecute taints. */
+  /** The time at which each pod (by UID) was first seen on a node with NoExecute taints. */
   const sinceMs = new Map<string, number>();
 
   const evict = (key: string): number | undefined => {
@@ -68,7 +68,7 @@ function noExecuteTaints(node: Node | undefined): Taint[] {
   return (node?.spec.taints ?? []).filter(({ effect }) => effect === "NoExecute");
 }
 
-/** How long a pod may stay: 0 with a taint that it does not tolerate, Infinity where nothing limits it. */
+/** How long a pod may stay: 0 if it does not tolerate one of the taints, Infinity if nothing limits it. */
 function toleratedMs(taints: readonly Taint[], tolerations: readonly Toleration[]): number {
   const limitsMs = taints.map((taint) => {
     const toleration = tolerationOf(taint, tolerations);

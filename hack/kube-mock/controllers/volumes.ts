@@ -10,23 +10,23 @@ import { KeyQueue } from "./key-queue.ts";
 const DRIVER = "csi.kube-mock.example";
 const RECHECK_MS = 1_000;
 
-/** Delays of attaching, and how long a volume in use keeps attached to a node that is not Ready. */
+/** Delays of attaching, and how long a volume in use stays attached to a node that is not Ready. */
 export interface VolumeOptions {
   attachLagMs: number;
   detachLagMs: number;
   forceDetachMs: number;
   /**
-   * ControllerUnpublish of the CSI driver, called before an attachment goes. False: it fails, and is called again a
-   * second later, the attachment staying there.
+   * ControllerUnpublish of the CSI driver, called before an attachment is removed. If it returns false, it has failed:
+   * the attachment stays, and the call is repeated a second later.
    */
   unpublish?: (attachment: VolumeAttachment) => boolean;
 }
 
 /**
- * A provisioner with persistentvolume-binder, attach-detach and external-attacher: every claim gets a volume of its
- * own, and a VolumeAttachment follows the pods that use it. A volume is attached to one node at a time. It is detached
- * once no pod on the node uses it and the node's `status.volumesInUse` does not name it; with the out-of-service taint,
- * or after `forceDetachMs` of a node that is not Ready, whatever the node says.
+ * A provisioner with persistentvolume-binder, attach-detach and external-attacher. Every claim gets its own volume, and
+ * a VolumeAttachment exists while pods use it. A volume is attached to one node at a time. It is detached when no pod
+ * on the node uses it and `status.volumesInUse` of the node does not name it. With the out-of-service taint, or when
+ * the node has not been Ready for `forceDetachMs`, `status.volumesInUse` is ignored.
  */
 export function startVolumes(
   { server, clock }: { server: ApiServer; clock: Clock },
@@ -100,12 +100,12 @@ function startAttachDetach(server: ApiServer, clock: Clock, options: VolumeOptio
   const claims = server.collection<PersistentVolumeClaim>(CLAIMS);
   const volumes = server.collection<PersistentVolume>(PERSISTENT_VOLUMES);
   const attachments = server.collection<VolumeAttachment>(VOLUME_ATTACHMENTS);
-  /** Pods with claims, by key: no others matter here. */
+  /** The keys of pods with claims. Other pods are ignored. */
   const podKeys = new Set<string>();
-  /** Since when an attachment has been of no use to any pod. */
+  /** The time since which no pod has used each attachment. */
   const uselessSinceMs = new Map<string, number>();
 
-  /** Volume → the nodes that a pod wants it on. */
+  /** For each volume, the nodes on which pods need it. */
   const wantedNodes = (): Map<string, Set<string>> => {
     const wanted = new Map<string, Set<string>>();
     for (const key of podKeys) {
@@ -149,7 +149,7 @@ function startAttachDetach(server: ApiServer, clock: Clock, options: VolumeOptio
     }
     for (const [volumeName, nodeNames] of wanted) {
       const [nodeName] = nodeNames;
-      // Single-writer volumes: attached to nowhere else first.
+      // A single-writer volume must be detached from every other node first.
       if (nodeName === undefined || attachedTo.has(volumeName)) continue;
       attachments.create({
         metadata: { name: `csi-${volumeName}-${nodeName}`, finalizers: [`external-attacher/${DRIVER}`] },
@@ -159,7 +159,7 @@ function startAttachDetach(server: ApiServer, clock: Clock, options: VolumeOptio
     return isWaiting ? RECHECK_MS : undefined;
   };
 
-  /** external-attacher: carries out what an attachment asks for. */
+  /** external-attacher: attaches or detaches as a VolumeAttachment requests. */
   const carryOut = (name: string): number | undefined => {
     const attachment = attachments.get({ name });
     if (attachment === undefined) return undefined;

@@ -1,7 +1,7 @@
 import type { ServedResource } from "../resource.ts";
 import { define } from "./define.ts";
 
-/** They are stored, and nothing enforces them. */
+/** Policies are stored but not enforced. */
 function policy(kind: string, plural: string): ServedResource {
   return define({
     group: "admissionregistration.k8s.io",

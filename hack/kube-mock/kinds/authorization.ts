@@ -2,8 +2,8 @@ import type { ServedResource } from "../resource.ts";
 import { define } from "./define.ts";
 
 /**
- * Every client may do everything here; tests refuse single calls by faults. A review is never stored on the real
- * server, and has no name.
+ * The answer is always "allowed": every client may do everything here, and tests refuse single calls with faults. On
+ * the real server, a review is never stored and has no name.
  */
 function review(kind: string): ServedResource {
   return define(

@@ -8,7 +8,7 @@ import { CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS, STATEF
 import { PODS } from "./pods.ts";
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS } from "./volumes.ts";
 
-/** Every built-in kind that is served, CustomResourceDefinitions aside. */
+/** Every built-in kind that is served, except CustomResourceDefinitions. */
 export const BUILT_IN: readonly ServedResource[] = [
   ADMISSION_POLICIES,
   ADMISSION_POLICY_BINDINGS,

@@ -9,7 +9,7 @@ interface Definition extends Pick<ResourceType, "group" | "kind" | "plural" | "n
   strategy: Partial<Strategy>;
 }
 
-/** A built-in kind in v1, with what most kinds have in common filled in. */
+/** Defines a built-in kind in v1, with defaults for what most kinds have in common. */
 export function define(
   definition: Definition,
   peculiar: Partial<Pick<ServedResource, "decode" | "fields" | "storage" | "fromStorage" | "toStorage">> = {},

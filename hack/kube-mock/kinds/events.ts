@@ -6,7 +6,7 @@ import { decodeMicroTimes } from "./times.ts";
 
 // Core and events.k8s.io events are one collection, stored in the core shape.
 
-/** Field in events.k8s.io/v1 → field in core/v1, where the names differ. */
+/** Fields whose names differ: the name in events.k8s.io/v1, and the name in core/v1. */
 const NAMES: readonly (readonly [newName: string, coreName: string])[] = [
   ["regarding", "involvedObject"],
   ["note", "message"],
@@ -73,11 +73,11 @@ export const EVENTS = define(
   },
 );
 
-// Validation sees the stored (core) shape and names fields as the real server does: in part by their new names.
+// Validation uses the stored (core) shape. Like the real server, it reports some fields by their new names.
 
 /**
- * @param clusterScoped namespaces in which an event about a cluster-scoped object may lie.
- * @param sharesNamespace whether an event about a namespaced object must lie in that object's namespace.
+ * @param clusterScoped namespaces that an event about a cluster-scoped object may have.
+ * @param sharesNamespace whether an event about a namespaced object must have the namespace of that object.
  */
 function validateNamespace(object: ApiObject, clusterScoped: readonly string[], sharesNamespace: boolean): Cause[] {
   const namespace = object.metadata.namespace ?? "";
@@ -109,7 +109,7 @@ function validateNew(object: ApiObject): Cause[] {
   return causes;
 }
 
-/** Of a written event only the series may change. */
+/** Only the series of a stored event may change. */
 function validateChange(object: ApiObject, previous: ApiObject): Cause[] {
   const names = new Set([...Object.keys(object), ...Object.keys(previous)]);
   const fixed = Object.keys(omit(Object.fromEntries([...names].map((name) => [name, 0])), "metadata", "series"));

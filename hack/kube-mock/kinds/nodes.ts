@@ -26,7 +26,10 @@ export const NODES = define(
   },
 );
 
-/** The admission plugin TaintNodesByCondition keeps pods off a node until it has been seen Ready. */
+/**
+ * Does what the admission plugin TaintNodesByCondition does: it taints a new node, so that no pods start there before
+ * it is Ready.
+ */
 function prepareCreate(node: ApiObject): ApiObject {
   const spec = objectOf(node["spec"]);
   const taints = listOf(spec["taints"]);

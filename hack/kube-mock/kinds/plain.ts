@@ -65,7 +65,7 @@ export const NAMESPACES = define({
   },
 });
 
-/** apps/v1. No controller makes pods of it. */
+/** apps/v1. No simulated controller creates its pods. */
 export const DEPLOYMENTS = define({
   group: "apps",
   kind: "Deployment",
@@ -103,11 +103,11 @@ export const STATEFUL_SETS = define({
   },
 });
 
-/** Takes `stringData` into `data`. */
+/** Merges `stringData` into `data`. */
 function decodeSecret(sent: JsonObject): JsonObject {
   for (const value of Object.values(objectOf(sent["data"]))) {
     if (typeof value === "string" && BASE64.test(value)) continue;
-    // The value itself must not get into an error: it may be a password.
+    // The error must not contain the value, which may be a password.
     throw badRequest('Secret in version "v1" cannot be handled as a Secret: illegal base64 data');
   }
   const added = Object.entries(objectOf(sent["stringData"])).map(([name, value]) => {

@@ -5,7 +5,9 @@ import { COMMON_FIELDS } from "../selectors.ts";
 import { define } from "./define.ts";
 
 const DEFAULT_GRACE_SECONDS = 30;
-/** What the admission plugin DefaultTolerationSeconds gives every pod that says nothing of the kind. */
+/**
+ * The tolerations that the admission plugin DefaultTolerationSeconds adds to pods without tolerations of these taints.
+ */
 const DEFAULT_TOLERATIONS = ["not-ready", "unreachable"].map((condition) => ({
   key: `node.kubernetes.io/${condition}`,
   operator: "Exists",
@@ -86,7 +88,10 @@ function fixedPart(spec: JsonObject): JsonObject {
   return { ...rest, containers };
 }
 
-/** A pod that no kubelet runs goes at once; the others when their kubelet, or a forced deletion, confirms. */
+/**
+ * A pod without a kubelet is deleted at once. Other pods are deleted when their kubelet confirms or by a forced
+ * deletion.
+ */
 function graceSeconds(pod: ApiObject, requestedSeconds: number | undefined): number {
   const spec = objectOf(pod["spec"]);
   const phase = objectOf(pod["status"])["phase"];

@@ -8,7 +8,7 @@ const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{6})(?:Z|[+-]\d\d:\d\d)$
 /**
  * Checks the `metav1.MicroTime`s at `paths` (dotted) and writes them in UTC, as the real server does.
  *
- * @throws ApiError 400 for one that does not have exactly six digits.
+ * @throws ApiError 400 if a time does not have exactly six fractional digits.
  */
 export function decodeMicroTimes(sent: JsonObject, kind: string, paths: readonly string[]): JsonObject {
   return paths.reduce((object, path) => decodeAt(object, kind, path.split(".")), sent);

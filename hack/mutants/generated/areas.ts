@@ -1,14 +1,14 @@
 import { globSync } from "node:fs";
 
-/** Test files that judge the generated mutants of a folder of `src`. */
+/** The test files for generated mutants of one folder of `src`. */
 interface Area {
-  /** All that reach the mutant are run first. */
+  /** Those that reach the mutant are run first. */
   fast: readonly string[];
-  /** Those that reach it are run for a mutant that has lived so far. */
+  /** Those that reach the mutant are run if no fast test has killed it. */
   slow: readonly string[];
 }
 
-/** For each folder of `src`; one that is not named has its unit tests alone. */
+/** The areas by folder of `src`. A folder that is not listed uses only its unit tests. */
 const AREAS: Readonly<Record<string, Area>> = {
   bmc: {
     fast: ["test/unit/bmc/**/*.test.ts", "test/unit/remediator/hosts/fencing-target/fencing-target.test.ts"],
@@ -46,14 +46,14 @@ const AREAS: Readonly<Record<string, Area>> = {
   },
 };
 
-/** The test files for a file of `src`: fast ones, and slow ones. */
+/** The fast and the slow test files for a file of `src`. */
 export function testsFor(file: string, root: string): { fast: readonly string[]; slow: readonly string[] } {
   const folder = file.split("/")[1] ?? "";
   const { fast, slow } = AREAS[folder] ?? { fast: [`test/unit/${folder}/**/*.test.ts`], slow: [] };
   return { fast: globSync(fast, { cwd: root }).toSorted(), slow: globSync(slow, { cwd: root }).toSorted() };
 }
 
-/** Whether nothing in it waits for anything: it decides by what it is given, and the fast tests can say all of it. */
+/** Whether the code is synchronous. It then depends only on its arguments, and the fast tests are enough. */
 export function isPure(source: string): boolean {
   return !/\b(?:async|await|Promise)\b/.test(source);
 }

@@ -6,13 +6,14 @@ import { isPure, testsFor } from "./areas.ts";
 import { generateMutants } from "./generate.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
-/** So much of a change is printed. */
+/** The most characters of a change that are printed. */
 const SHOWN_MAX = 70;
 
 /**
  * The generated mutants, each with the test files of its folder.
  *
- * @param places files, or lines of them (`src/a.ts:7`); without them, all that the detector and the remediator decide.
+ * @param places files, or lines of files (`src/a.ts:7`); by default, all files of the detector and the remediator that
+ * decide.
  */
 export async function generatedCandidates(
   places: readonly string[] = decidingFiles(),

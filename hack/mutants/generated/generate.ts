@@ -1,17 +1,18 @@
 import { Instrumenter } from "@stryker-mutator/instrumenter";
 import type { Edit } from "../edit.ts";
 
-/** A small change of the code that a tool has made from its syntax tree. */
+/** A small change of the code that a tool has derived from the syntax tree. */
 export interface GeneratedMutant {
-  /** The line that is changed, from 1. */
+  /** The changed line, counted from 1. */
   line: number;
-  /** What kind of change it is, in StrykerJS's words. */
+  /** The kind of change, as StrykerJS names it. */
   kind: string;
   edit: Edit;
 }
 
 /**
- * What is left out: another text, since most are messages. Where a text is compared, the comparison itself is changed.
+ * Changes of strings are left out, because most strings are messages. If a string is compared, the comparison itself is
+ * changed.
  */
 const LEFT_OUT = ["StringLiteral"];
 
@@ -30,7 +31,7 @@ const SILENT = {
   fatal: () => undefined,
 };
 
-/** Every mutant that StrykerJS makes of the source. */
+/** Every mutant that StrykerJS derives from the source. */
 export async function generateMutants(file: string, source: string): Promise<readonly GeneratedMutant[]> {
   const { mutants } = await new Instrumenter(SILENT).instrument([{ name: file, content: source, mutate: true }], {
     plugins: [],
