@@ -8,10 +8,10 @@ const CALL_TIMEOUT_MS = 20_000;
 const ESTABLISHED_TIMEOUT_MS = 20_000;
 const LINE_CHARACTERS_MAX = 4 * 1024 * 1024;
 
-/** One behavior of the API: what is asked, and what every server must answer. */
+/** One behavior of the API: requests, and the answers that every server must give. */
 export interface ConformanceCase {
   name: string;
-  /** Asks, and records what matters of the answers. */
+  /** Sends requests, and returns the relevant parts of the answers. */
   run: (api: Api) => Promise<unknown>;
   /** What the real API server (v1.36.3) answers. */
   answer: unknown;
@@ -20,7 +20,7 @@ export interface ConformanceCase {
 /** One answer of the server. */
 export interface Answer {
   status: number;
-  /** The JSON of the body, or its text where it is none. */
+  /** The body as JSON, or as text if it is not JSON. */
   body: unknown;
   warning: string | undefined;
 }
@@ -30,14 +30,14 @@ export interface WatchEvent {
   object: JsonObject;
 }
 
-/** A server under test, with a namespace of its own for each case. */
+/** A server under test, with a separate namespace for each case. */
 export class Api {
   readonly namespace: string;
   readonly #transport: KubeTransport;
   readonly #compact: () => Promise<void>;
   readonly #over = new AbortController();
 
-  /** @param compact makes the server forget its history up to now. */
+  /** @param compact makes the server drop its history. */
   constructor(options: { transport: KubeTransport; namespace: string; compact: () => Promise<void> }) {
     this.namespace = options.namespace;
     this.#transport = options.transport;
@@ -108,7 +108,7 @@ export class Api {
     }
   }
 
-  /** Opens a watch; it ends with the case. */
+  /** Opens a watch, which ends with the case. */
   async watch(path: string): Promise<Watcher> {
     const request = { method: "GET", path, lane: "watch", timeoutMs: CALL_TIMEOUT_MS } as const;
     const { status, body } = await this.#transport.stream(request, this.#over.signal);
@@ -119,7 +119,7 @@ export class Api {
     return this.#compact();
   }
 
-  /** Ends what is still under way. */
+  /** Ends watches and requests that are still open. */
   close(): void {
     this.#over.abort(new Error("the case is over"));
   }
@@ -137,7 +137,7 @@ export class Watcher {
     this.#chunks = body[Symbol.asyncIterator]();
   }
 
-  /** The next event; undefined at the end of the stream. Fails where none comes in time. */
+  /** The next event; undefined at the end of the stream. Fails if none comes in time. */
   async next(): Promise<WatchEvent | undefined> {
     for (;;) {
       const event = this.#events.shift();
@@ -193,8 +193,8 @@ export function at(value: unknown, path: string): unknown {
 }
 
 /**
- * What matters of an answer: its status and, for a refusal, the reason, what it is about, and which fields are wrong
- * why.
+ * The relevant parts of an answer: its status and, for a refusal, the reason, the object, and the invalid fields with
+ * their causes.
  */
 export function outcome({ status, body }: Answer): JsonObject {
   if (!isObject(body) || body["status"] !== "Failure") return { status };
@@ -202,7 +202,7 @@ export function outcome({ status, body }: Answer): JsonObject {
   const { kind, group, causes } = objectOf(details);
   const wrong = listOf(causes)
     .map((cause) => `${textOf(objectOf(cause)["field"])} ${textOf(objectOf(cause)["reason"])}`.trim())
-    // The real server adds causes without a field where it gave up checking.
+    // If the real server stops validating early, it adds causes without a field.
     .filter((text) => !text.startsWith("<nil>"));
   return {
     status,

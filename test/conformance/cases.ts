@@ -12,7 +12,7 @@ import { SHIPPED_CRDS } from "./cases/shipped-crds.ts";
 import { WATCHES } from "./cases/watches.ts";
 import { WRITES } from "./cases/writes.ts";
 
-/** Every behavior that ironfence, or its stand-in cluster, relies on. */
+/** Every behavior on which ironfence or the simulated cluster relies. */
 const CASES: readonly ConformanceCase[] = [
   ...READS_AND_CREATES,
   ...WRITES,
@@ -24,15 +24,15 @@ const CASES: readonly ConformanceCase[] = [
   ...SHIPPED_CRDS,
 ];
 
-/** A server that the cases run against; our CRDs are installed on it. */
+/** A server for the cases. Our CRDs are installed on it. */
 export interface ServerUnderTest {
   transport: KubeTransport;
-  /** Makes it forget its history. */
+  /** Makes the server drop its history. */
   compact: () => Promise<void>;
 }
 
 /**
- * Runs every case as a test, each in a namespace of its own.
+ * Runs every case as a test, each in a separate namespace.
  *
  * @param run distinguishes the runs against one server.
  */

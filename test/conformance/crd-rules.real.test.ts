@@ -6,7 +6,7 @@ import { Api, outcome } from "./api.ts";
 import type { Answer } from "./api.ts";
 import { connect, RUN } from "./real-server.ts";
 
-// The rules of our CRDs that are written in CEL (x-kubernetes-validations): only a real API server evaluates them.
+// The CEL rules of our CRDs (x-kubernetes-validations), which only a real API server evaluates.
 
 const PATH = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks";
 const NAME = `conformance-${RUN}`;
@@ -44,7 +44,7 @@ function accepted(answer: Answer): void {
   assert.ok(answer.status === 200 || answer.status === 201, JSON.stringify(answer.body));
 }
 
-/** Refused by the rule that says so, and by no other. */
+/** Asserts that only the rule with this message refuses the request. */
 function refused(answer: Answer, message: RegExp): void {
   const { status, reason } = outcome(answer);
   assert.deepEqual({ status, reason }, { status: 422, reason: "Invalid" }, JSON.stringify(answer.body));
@@ -140,7 +140,8 @@ test("only while a node is being remediated, selector and templates stand still;
   const other = { matchLabels: { tier: "other" } };
   accepted(await api.merge(path, { spec: { selector: other } }));
   accepted(await api.merge(path, { spec: { selector: { matchLabels: { tier: null, ...SELECTOR.matchLabels } } } }));
-  // An unhealthy node alone does not prevent the correction of a check, say a template that does not exist.
+  // An unhealthy node alone must not prevent the correction of a health check, for example of a template that does not
+  // exist.
   accepted(await api.merge(`${path}/status`, { status: { unhealthyNodes: [{ name: "worker-1" }] } }));
   accepted(await api.merge(path, { spec: { selector: other } }));
   accepted(await api.merge(path, { spec: { selector: { matchLabels: { tier: null, ...SELECTOR.matchLabels } } } }));

@@ -8,11 +8,11 @@ import { Api } from "./api.ts";
 import type { Answer } from "./api.ts";
 import { connect, RUN } from "./real-server.ts";
 
-// What no CRD rule can say, since those never see a deletion: the ValidatingAdmissionPolicy that ironfence ships.
+// The ValidatingAdmissionPolicy that ironfence ships for deletions, which CRD rules do not see.
 
 const CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks";
 const ADMISSION = "/apis/admissionregistration.k8s.io/v1";
-/** How long an API server may take to heed a new policy, and how often it is asked. */
+/** How long a new policy may take to have effect, and how often the test checks. */
 const ENFORCED_TIMEOUT_MS = 60_000;
 const ENFORCED_POLL_MS = 500;
 const PLURALS: Readonly<Record<string, string>> = {
@@ -64,7 +64,7 @@ async function remediating(path: string, nodes: string[]): Promise<void> {
 
 const remove = (path: string): Promise<Answer> => api.send("DELETE", `${path}?dryRun=All`);
 
-/** Asks until the API server heeds the policy. */
+/** Repeats the deletion until the policy refuses it. */
 async function whenRefused(path: string): Promise<Answer> {
   const deadlineMs = performance.now() + ENFORCED_TIMEOUT_MS;
   for (;;) {

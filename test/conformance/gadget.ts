@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../hack/kube-mock/json.ts";
 import type { Api } from "./api.ts";
 
-/** A custom resource with one field of each sort, and two versions. */
+/** A custom resource with a field of each type, in two versions. */
 export interface GadgetDefinition {
   object: JsonObject;
   group: string;
@@ -50,7 +50,7 @@ const SCHEMA = {
   },
 };
 
-/** A definition in a group of the case's own. */
+/** A definition in a separate group for the case. */
 export function gadgetDefinition(api: Api): GadgetDefinition {
   const group = `${api.namespace}.example.com`;
   const version = {

@@ -6,7 +6,7 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { testConformance } from "./cases.ts";
 import type { ServerUnderTest } from "./cases.ts";
 
-// The in-memory API server must give the answers that the real one gave: see real.test.ts.
+// The in-memory API server must give the answers of the real one, which real.test.ts checks.
 
 let server: ServerUnderTest;
 let stop: () => Promise<void>;
@@ -14,7 +14,7 @@ let stop: () => Promise<void>;
 before(async () => {
   const apiServer = createApiServer({ clock: systemClock, random: systemRandom });
   for (const yaml of await readCrds()) apiServer.load(yaml);
-  // As on the real side, where a controller manager runs, namespaces go away by themselves.
+  // Deleted namespaces are removed, as by the controller manager of the real control plane.
   const stopControllers = startClusterControllers({ server: apiServer, clock: systemClock });
   const transport = apiServer.transport({ client: "conformance" });
   server = { transport, compact: async () => apiServer.compact() };

@@ -10,12 +10,12 @@ import type { ServerUnderTest } from "./cases.ts";
 
 const COMPACTION_TIMEOUT_MS = 20_000;
 
-/** Distinguishes this run's objects from those of runs before on the same server. */
+/** Distinguishes the objects of this run from those of earlier runs on the same server. */
 export const RUN = randomBytes(3).toString("hex");
 
 /**
- * Connects to the real API server that `IRONFENCE_E2E_KUBECONFIG` leads to, whose etcd is at `IRONFENCE_E2E_ETCD`, and
- * installs our CRDs where they are not.
+ * Connects to the real API server of `IRONFENCE_E2E_KUBECONFIG`, whose etcd is at `IRONFENCE_E2E_ETCD`, and installs
+ * our CRDs if they are missing.
  */
 export async function connect(): Promise<ServerUnderTest & { close: () => Promise<void> }> {
   const kubeconfig = variable("IRONFENCE_E2E_KUBECONFIG");
@@ -36,7 +36,7 @@ function variable(name: string): string {
   return value;
 }
 
-/** Makes etcd forget all revisions before the newest. */
+/** Makes etcd drop all revisions before the newest. */
 async function compact(etcdUrl: string): Promise<void> {
   const call = async (path: string, body: object): Promise<unknown> => {
     const signal = AbortSignal.timeout(COMPACTION_TIMEOUT_MS);

@@ -2,7 +2,7 @@ import { after, before } from "node:test";
 import { testConformance } from "./cases.ts";
 import { connect, RUN } from "./real-server.ts";
 
-// The answers of the cases are those of the real API server: here it is asked again.
+// Checks that the recorded answers of the cases are those of the real API server.
 
 let server: Awaited<ReturnType<typeof connect>>;
 

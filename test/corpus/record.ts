@@ -15,7 +15,7 @@ import { NAMESPACE, World } from "../sim/world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 const TIMELINE_KEPT = 2;
-/** Long enough for each fence to end. */
+/** Virtual time in which each fence ends. */
 const PLAY_MS = 20 * 60_000;
 
 const recorded = new Map<string, BareMetalRemediationStatus>();
@@ -31,7 +31,7 @@ function record(object: KubeObject): void {
   if (!recorded.has(key)) recorded.set(key, { ...status, timeline: timeline.slice(-TIMELINE_KEPT) });
 }
 
-/** Plays one fence of n1 in a world of its own. */
+/** Plays one fence of n1 in a new world. */
 async function play(strategy: Record<string, unknown>, act: (world: World) => Promise<void> | void): Promise<void> {
   const world = await World.start({});
   world.server.onChange(({ object }) => record(object));

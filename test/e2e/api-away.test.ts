@@ -29,13 +29,10 @@ void describe("in the middle of a fence", () => {
     for (const node of WORKERS) await applyFencingTarget(scenario.world, node);
   });
   after(() => scenario?.stop());
-  // Also after a failure: an agent that is left over would lead in the next test.
+  // Stops all agents, also after a failure. Otherwise one of them would lead in the next test.
   afterEach(() => Promise.all(scenario.agents.map((agent) => agent.stop())));
 
-  /**
-   * Waits for the success of the fence, which must have taken one power cycle of the victim's host and none of any
-   * other.
-   */
+  /** Waits for the success of the fence. It must have power-cycled the victim's host once, and no other host. */
   async function fenceEnds(victim: string, marks: NodeMarks, ordersBefore: ReadonlyMap<string, number>): Promise<void> {
     const { world, chronicle } = scenario;
     const remediation = () => chronicle.remediations(victim).at(-1)?.object;
@@ -75,7 +72,7 @@ void describe("in the middle of a fence", () => {
     assert.equal(await world.bmc.powerState(host.systemUuid), "Off", "no agent has powered it on");
     assert.equal(await host.orderCount("On"), 0);
     await world.controlPlane.restartApiServer();
-    // As Kubernetes starts a pod again whose agent has lost its lease.
+    // Kubernetes would restart the pod of an agent that has lost its lease.
     for (const agent of agents) if (!agent.running) await scenario.startAgent();
 
     await letGo();

@@ -45,7 +45,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
       return Promise.resolve(last.length === 2 && last.every((object) => failureOf(object)) ? last : undefined);
     });
     const reasons = failed.map((object) => failureOf(object)?.reason);
-    // The example's second template wipes a host only after a reboot of the same outage was proven.
+    // The second template of the example wipes a host only after a proven reboot in the same outage.
     assert.deepEqual(reasons, ["BMCAuthenticationFailed", "RebootRequired"]);
     const templates = failed.map(({ metadata }) => metadata.annotations?.["remediation.medik8s.io/template-name"]);
     assert.deepEqual(templates, ["reboot", "reprovision"]);
@@ -98,7 +98,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     assert.deepEqual(await chronicle.bmc("worker-3"), []);
     await applyFencingTarget(world, "worker-3");
     await targetsReady(scenario, ["worker-3"]);
-    // Kubernetes takes its own taint of a silent node off a moment after that is Ready.
+    // Kubernetes removes its own taint shortly after the node is Ready.
     await explain(scenario, "the node is as it was before", WALK_TIMEOUT_MS, async () =>
       isDeepStrictEqual(await marksOf(scenario, "worker-3"), marks),
     );
@@ -156,7 +156,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
   });
 });
 
-/** Waits until a FencingTarget is not Ready and a condition's reason or message matches. */
+/** Waits until a FencingTarget is not Ready and the reason or message of a condition matches. */
 async function targetSays(scenario: Scenario, name: string, pattern: RegExp): Promise<void> {
   await explain(scenario, `FencingTarget ${name} says ${pattern}`, WALK_TIMEOUT_MS, async () => {
     const { status } = await scenario.world.api.get<TargetView>(`${TARGETS}/${name}`);

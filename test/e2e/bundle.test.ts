@@ -21,19 +21,22 @@ import { freePorts } from "../../hack/lib/ports.ts";
 import { base64, KEY_LINES, LOG, PLANTED, secretsIn } from "../lib/planted-secrets.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// `ironfence bundle` with the permissions of deploy/bundle and no others, on a real API server, while a host is being
-// fenced and secrets are planted in everything that it reads.
+// Runs `ironfence bundle` on a real API server during a fence, with only the permissions of deploy/bundle. Every object
+// that it reads contains planted secrets.
 
 const DEPLOYMENT = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/ironfence`;
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 const LABELS = { "app.kubernetes.io/name": "ironfence" };
 const KUBELET_NODE = "node-of-the-agents";
-/** The fence is under way for as long. */
+/** Keeps the fence in progress for this time. */
 const POWER_OFF_MS = 60_000;
 const ORDERED_MS = 60_000;
 const HARMLESS_LINE = "the last line, after everything";
 
-/** The API server reaches a pod at no loopback address; undefined if this machine has no other. */
+/**
+ * An address for a pod, which must not be a loopback address for the API server. Undefined if this machine has no other
+ * address.
+ */
 const POD_ADDRESS = Object.values(networkInterfaces())
   .flat()
   .find((address) => address?.internal === false && address.family === "IPv4")?.address;
@@ -43,10 +46,10 @@ interface Deployment {
 }
 
 /**
- * Objects that have a secret each, or several.
+ * Creates objects that contain secrets.
  *
  * @param metricsPort where the agent serves its metrics at the address of both pods.
- * @returns names that a bundle has to show, so that it has read the object.
+ * @returns names that the bundle must contain, which proves that it has read the objects.
  */
 async function plant(api: KubeApi, metricsPort: number): Promise<string[]> {
   const env = [
@@ -78,7 +81,7 @@ async function plant(api: KubeApi, metricsPort: number): Promise<string[]> {
   await api.create(TARGETS, {
     apiVersion: "ironfence.io/v1alpha1",
     kind: "FencingTarget",
-    // The API server writes the name of an annotation into managedFields, with `f:` before it.
+    // The API server writes the name of an annotation into managedFields, with the prefix `f:`.
     metadata: { name: "planted", annotations: { [PLANTED.managedFields.slice(2)]: "x" } },
     spec: {
       nodeName: "worker-9",
@@ -108,7 +111,7 @@ async function plant(api: KubeApi, metricsPort: number): Promise<string[]> {
       note,
     });
   }
-  // It is over, so it holds nothing.
+  // The pause has ended, so it holds nothing.
   const until = "2026-11-22T10:00:00Z";
   await api.create(`/api/v1/namespaces/${NAMESPACE}/configmaps`, {
     apiVersion: "v1",
@@ -150,7 +153,7 @@ void describe("ironfence bundle with the permissions of deploy/bundle", () => {
     const startedMs = performance.now();
     const { code, out, err } = await cli(["bundle", "-f", path, "--kubeconfig", kubeconfig, ...flags]);
     assert.equal(code, 0, err);
-    // parseTar reads a Buffer of Node's pool from the beginning of the pool: it gets a copy.
+    // parseTar reads a pooled Buffer from the beginning of its pool, so it gets a copy.
     const files = parseTar(Uint8Array.from(gunzipSync(readFileSync(path)))).map(({ name, text }) => ({ name, text }));
     const contents = files.filter(({ name }) => !name.endsWith("/index.md"));
     return {
@@ -196,7 +199,7 @@ void describe("ironfence bundle with the permissions of deploy/bundle", () => {
   });
 
   void test("ironfence bundle contains every part and none of the planted secrets if it runs with the permissions of deploy/bundle during a fence", async (context) => {
-    // All but the one for metrics, which no API server can read here.
+    // Without the secret in the metrics, which the API server cannot read here.
     assert.ok(Object.keys(PLANTED).length - 1 >= 30);
     kubelet.log = (_pod, isPrevious) =>
       isPrevious ? `password=${PLANTED.previousLog}\n` : `${LOG.join("\n")}\n${world.agents[0]?.log() ?? ""}`;
@@ -218,7 +221,7 @@ void describe("ironfence bundle with the permissions of deploy/bundle", () => {
     assert.match(explained, /"node":"worker-2"/);
 
     if (POD_ADDRESS === undefined) {
-      // The permission is there: the answer is not 403.
+      // The error must not be 403, because the permission exists.
       assert.match(index, /^- metrics: /m);
       context.diagnostic("no metrics: this machine has no address but those of loopback");
     } else {

@@ -10,7 +10,8 @@ import { freePorts } from "../../hack/lib/ports.ts";
 import type { Evidence } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 
-// Two hosts that die on a real control plane: one whose BMC has logged the cause, and one behind a driver server.
+// Two hosts that fail on a real control plane: the BMC of one has logged the cause, and a driver server powers the
+// other.
 
 const DELAYS = { powerOffDelayMs: 300, powerOnDelayMs: 100, bootMs: 1_000 };
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;

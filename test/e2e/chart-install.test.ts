@@ -33,8 +33,8 @@ import { FAMILIES } from "../../src/config/parsers.ts";
 import { cli } from "../integration/cli-fixture.ts";
 import { runHelm } from "../lib/chart/helm.ts";
 
-// deploy/chart on a real control plane: installed, checked, used for a fence, upgraded in the middle of one,
-// uninstalled, installed again, and in place of deploy/kustomize.
+// Installs deploy/chart on a real control plane, checks it, runs a fence, upgrades it during another fence, uninstalls
+// it, installs it again, and installs it instead of deploy/kustomize.
 
 const CHART = repositoryPath("deploy/chart");
 const HELM_TIMEOUT_MS = 120_000;
@@ -45,7 +45,7 @@ const AGGREGATED = `${CLUSTER_ROLES}/ironfence-remediators`;
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 const OPERATOR_MODULE = "github.com/prometheus-operator/prometheus-operator";
 
-/** As much of the chart as one release can have. */
+/** Values that enable as much of the chart as one release can have. */
 const EVERYTHING = {
   families: [...FAMILIES],
   reprovision: true,
@@ -73,7 +73,7 @@ void describe("the chart on a real control plane", () => {
   const helm = (args: readonly string[], values: object = {}): Promise<string> =>
     runHelm(tools.helm, scenario.world.controlPlane.kubeconfig, args, values);
 
-  /** Starts an agent with the options of the Deployment that is installed. */
+  /** Starts an agent with the options of the installed Deployment. */
   const startAgent = async (): Promise<void> => {
     const { spec } = await scenario.world.api.get<{
       spec: { template: { spec: { containers: { args: string[] }[] } } };
@@ -122,7 +122,7 @@ void describe("the chart on a real control plane", () => {
     assert.match(out, /^\{/, err);
     const { checks } = JSON.parse(out) as { checks: { id: string; level: string; message: string }[] };
     const complaints = checks.filter(({ level }) => level !== "ok").map(({ id }) => id);
-    // There is no pod: the agent is a process of this test.
+    // The Deployment has no pods, because the agent is a process of this test.
     assert.deepEqual(complaints, ["replicas"], out);
     for (const id of ["custom-resources", "admission-policies", "agent-permissions"])
       assert.ok(
@@ -143,12 +143,13 @@ void describe("the chart on a real control plane", () => {
       "an uninstall is refused before it deletes anything",
     );
     assert.deepEqual(await namesLeft(), everything);
-    // Helm upgrades no release whose uninstall it has begun.
+    // Helm does not upgrade a release whose uninstall has begun.
     await helm(["rollback", "ironfence", "1", "--wait"]);
     const values = { families: ["node-health-check", "bare-metal-host"], agent: { maxHosts: 10 } };
     for (const group of ["metal3.io", "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"])
       await applyManifests(world.api, repositoryPath(`hack/foreign-crds/${group}.yaml`));
-    // No agent may see the kinds of OKD: the chart grants no permission to read them without okd.
+    // Without the family okd, the chart grants no permission to read the kinds of OKD. So no agent may run while they
+    // are served.
     await Promise.all(scenario.agents.map((agent) => agent.stop()));
     const okd = repositoryPath("hack/foreign-crds/machine.openshift.io.yaml");
     await applyManifests(world.api, okd);
@@ -161,7 +162,7 @@ void describe("the chart on a real control plane", () => {
     await startAgent();
     await letPodGo();
     const remediation = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/worker-2`;
-    // The health check may have created it before the test did. Then it deletes it as well.
+    // If the health check creates the remediation before the test does, it deletes it as well.
     await explain(
       scenario,
       "the remediation of worker-2 has succeeded, or its health check has deleted it",
@@ -214,7 +215,7 @@ void describe("the chart on a real control plane", () => {
       const file = join(folder, `form-${index}.yaml`);
       await writeFile(file, text);
       assert.match(await kubeconform(file, schemas), /Invalid: 0, Errors: 0, Skipped: 0/);
-      // The API server itself, with its admission policies, in a dry run.
+      // The API server validates each object in a dry run, with its admission policies.
       for (const manifest of manifestsIn(text)) await applyObject(api, withoutHook(manifest), { dryRun: true });
     }
     const broken = join(folder, "broken.yaml");
@@ -253,7 +254,7 @@ void describe("the chart on a real control plane", () => {
   void test("the chart takes over an installation of deploy/kustomize without deleting it, and a second release is refused", async () => {
     const { api } = scenario.world;
     await install(api).catch((error: unknown) => {
-      // Its Lease is left of the first installation.
+      // The Lease of the first installation still exists.
       assert.match(String(error), /leases|AlreadyExists/i);
     });
     const uid = async (): Promise<string> => (await api.get<{ metadata: { uid: string } }>(DEPLOYMENT)).metadata.uid;
@@ -290,7 +291,7 @@ void describe("the chart on a real control plane", () => {
     return objects.map(({ metadata }) => metadata.name);
   }
 
-  /** What an uninstall must not leave. */
+  /** The objects that an uninstall must delete. */
   async function namesLeft(): Promise<string[]> {
     const rbac = "/apis/rbac.authorization.k8s.io/v1";
     const admission = "/apis/admissionregistration.k8s.io/v1";
@@ -311,7 +312,7 @@ void describe("the chart on a real control plane", () => {
   }
 });
 
-/** The folder of the CRDs of the Prometheus Operator, of the version that a go.mod pins. */
+/** The folder with the CRDs of the Prometheus Operator, in the version that a go.mod pins. */
 async function prometheusOperatorCrds(): Promise<string> {
   const go = findGo();
   assert.ok(go !== undefined, "install Go 1.26 or newer (https://go.dev/dl/)");

@@ -17,8 +17,8 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// `ironfence check` with the permissions of its own Job, on a real API server: everything passes, nine faults each show
-// in their line, and everything passes again when they are fixed.
+// Runs `ironfence check` on a real API server with the permissions of its Job. Everything passes, nine faults appear in
+// their lines, and everything passes again when they are fixed.
 
 const DEPS = { clock: systemClock, random: systemRandom };
 const WORKERS = ["worker-1", "worker-2", "worker-3", "worker-4"];
@@ -76,7 +76,7 @@ void describe("ironfence check", () => {
         await waitUntilEstablished(api, crd.metadata.name);
       }
     }
-    // An agent asks the health checks of OKD as soon as they are served.
+    // An agent reads the health checks of OKD as soon as they are served.
     await applyManifests(api, repositoryPath("deploy/families/okd"));
     await createMachineHealthCheck(api);
     await applyManifests(api, repositoryPath("deploy/check"));
@@ -132,7 +132,7 @@ void describe("ironfence check", () => {
     await cli(["pause", "--reason", "a test", "--kubeconfig", world.controlPlane.kubeconfig]);
     const taint = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoSchedule" };
     await api.mergePatch("/api/v1/nodes/worker-4", { spec: { taints: [taint] } });
-    // Only a fence uses it, so no agent would notice before the night.
+    // Only a fence uses this permission, so agents would not notice its absence before an outage.
     const rules = role.rules.filter(({ resources }) => !resources.includes("volumeattachments"));
     await api.mergePatch(AGENT_ROLE, { rules });
     await api.delete(`${POLICY_BINDINGS}/ironfence-agent-pods`);
@@ -141,7 +141,7 @@ void describe("ironfence check", () => {
       ["fencing-targets", "failed", /AuthenticationFailed: ironfence-system\/worker-1: .*refused user or password/],
       ["fencing-targets", "failed", /TlsUntrusted: ironfence-system\/worker-2: .*CERT_HAS_EXPIRED/],
       ["maintenance", "warning", /node worker-3 is in maintenance/],
-      // The agent has stored it, so it takes no --live to see it.
+      // The agent has stored this, so `check` shows it without --live.
       ["bmc-certificates", "warning", /worker-2 has been invalid since/],
       ["nodes-covered", "failed", /NoTarget: .*worker-4/],
       ["could-fence", "failed", /^no: RemediationTemplateNotFound \(4\): /],

@@ -14,19 +14,19 @@ import { applyObject, waitUntilEstablished } from "../../hack/lib/apply.ts";
 import type { KubeApi } from "../../hack/lib/kube-api.ts";
 import type { HostSpec } from "../../hack/rack/host.ts";
 
-// Cluster API's own MachineHealthCheck and MachineSet controllers, with its CRDs and RBAC, and ironfence as the
-// remediator that they ask: management and workload cluster are two real API servers, the hosts are a rack's. The
-// stories run side by side, each on a host and with a health check of its own, since upstream starts one remediation of
-// a health check at a time.
+// The MachineHealthCheck and MachineSet controllers of Cluster API, with its CRDs and RBAC, request remediations from
+// ironfence. Management and workload cluster are two real API servers, and the hosts belong to a rack. The stories run
+// in parallel, each with its own host and health check, since upstream starts one remediation per health check at a
+// time.
 
 const WHERE = { version: "v1beta2", namespace: "metal3", cluster: "test1" } as const;
 const PATHS = machinePaths(WHERE);
-/** Upstream looks at a health check every 15 s at most. */
+/** Upstream evaluates a health check at least every 15 s. */
 const STORY_TIMEOUT_MS = 150_000;
 const HOST: Omit<HostSpec, "name"> = { powerOffDelayMs: 1_000, powerOnDelayMs: 1_000, bootMs: 1_000 };
 const OURS = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
 const METAL3 = { apiVersion: "infrastructure.cluster.x-k8s.io/v1beta2", kind: "Metal3RemediationTemplate" };
-/** Of a vendor that neither side knows. */
+/** A template of a vendor that neither side knows. */
 const VENDOR = { apiVersion: "vendor.example/v1", kind: "FenceTemplate" };
 const TEMPLATES = {
   recovers: OURS,
@@ -38,19 +38,19 @@ const TEMPLATES = {
 };
 type Story = keyof typeof TEMPLATES;
 const STORIES = Object.keys(TEMPLATES) as Story[];
-/** The one that its MachineSet is to replace. */
+/** The Machine that its MachineSet must replace. */
 const OWNED: Story = "fails";
-/** The one whose health check is left to ironfence's detector, in the end. */
+/** The Machine whose health check ironfence's detector serves at the end. */
 const LEFT_TO_US: Story = "ours";
 const RIGHTS = "cluster.x-k8s.io/aggregate-to-manager";
 const OUR_RIGHTS = "rbac.ext-remediation/aggregate-to-ext-remediation";
-/** How long both health check controllers are watched for a quarrel. */
+/** How long the test checks that the two health check controllers do not conflict. */
 const QUIET_MS = 5_000;
 
 void describe("with Cluster API's own controllers, on two real API servers", () => {
   let world: Metal3World;
   let upstream: RunningClusterApi;
-  /** Ends what still watches where a story fails. */
+  /** Ends the watches if a story fails. */
   const over = new AbortController();
 
   before(async () => {
@@ -144,7 +144,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
     const started = world.rack.host(name).orders.filter(({ outcome }) => outcome === "Started");
     return started.map(({ type }) => type);
   };
-  /** Waits until upstream has found the Machine healthy and deleted its request, and nothing else is left of it. */
+  /** Waits until upstream has found the Machine healthy and deleted its request, and the remediation is gone. */
   const isBack = (story: Story): Promise<unknown> =>
     explain(`${story} is healthy, and nothing is left of its remediation`, async () => {
       const [healthy] = conditionForms(await machineOf(story), "HealthCheckSucceeded");
@@ -195,7 +195,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
 
     void test("a node that is back before its power-off keeps its power: upstream takes its request back", async () => {
       const name = "returns";
-      // Its operator looks away from a host that is paused, so that the power-off waits.
+      // Metal3's operator ignores a paused host, so the power-off waits.
       const pause = (value: string | null): Promise<unknown> =>
         world.api.mergePatch(`${PATHS.hosts}/${name}`, {
           metadata: { annotations: { "baremetalhost.metal3.io/paused": value } },
@@ -229,9 +229,9 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
       });
       watching.abort();
       await machines;
-      // Only after the one reboot that it was worth.
+      // Only after one reboot.
       assert.deepEqual(seen.slice(0, 2), ["ForceOff", "On"]);
-      // Cluster API's Machine controller, which is not here, lets it go in the end.
+      // The Machine controller of Cluster API does not run here. It would remove the finalizers.
       await world.api.mergePatch(`${PATHS.machines}/${name}`, { metadata: { finalizers: null } });
       const replacement = await explain("another one", async () => {
         const all = await world.api.list<ObjectView>(`${PATHS.machines}?labelSelector=nodepool=nodepool-0`);
@@ -275,7 +275,8 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
     assert.ok(theirMachine !== undefined && ourMachine !== undefined);
     assert.deepEqual(essence(ours, ourMachine), essence(theirs, theirMachine));
     for (const type of ["HealthCheckSucceeded", "ExternallyRemediated"]) {
-      // Their messages are for users, and 1.14 also reports the node's reason, which the agent does not keep.
+      // Messages are for users and are not compared. In 1.14 they also contain the node's reason, which the agent does
+      // not keep.
       const said = (machine: ObjectView): object[] =>
         conditionForms(machine, type).map((form) => ({
           status: form?.status,
@@ -301,10 +302,10 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
   });
 });
 
-/** A signal that is never aborted: what is built has a deadline of its own. */
+/** A signal that is never aborted, because builds have their own deadline. */
 const forever = (): AbortSignal => new AbortController().signal;
 
-/** A vendor's kinds, with a role that both health check controllers aggregate. */
+/** Applies the kinds of a vendor, with a role that both health check controllers aggregate. */
 async function applyVendor(api: KubeApi): Promise<void> {
   const [group = "", version = ""] = VENDOR.apiVersion.split("/");
   const plurals = ["fences", "fencetemplates"];
@@ -332,7 +333,7 @@ async function applyVendor(api: KubeApi): Promise<void> {
   });
 }
 
-/** A request without what differs between two: its own name and its Machine's, and what the API server adds. */
+/** A request without what always differs: its name, the name of its Machine, and fields of the API server. */
 function essence({ apiVersion, metadata, spec }: ObjectView, machine: ObjectView): object {
   const { name, labels, annotations, finalizers, ownerReferences } = metadata;
   const { uid } = machine.metadata;

@@ -20,14 +20,14 @@ import { install, repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests, applyObject } from "../../hack/lib/apply.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 
-// MachineHealthChecks in the form of Cluster API's documents, served by an agent that has no remediator: what happens
-// to a Machine is reported to its owner, or requested from a vendor's remediator. The cluster manages itself, as one
-// does after `clusterctl move`.
+// MachineHealthChecks as in the documents of Cluster API, served by an agent without a remediator. It reports an
+// unhealthy Machine to its owner, or requests a remediation from a vendor. The cluster manages itself, as after
+// `clusterctl move`.
 
 const WHERE = { version: "v1beta2", namespace: "default", cluster: "capi-quickstart" } as const;
 const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 60_000;
-/** The test alone decides the state of a node. */
+/** Kubernetes never changes the state of a node during the test. */
 const NEVER_MS = 3_600_000;
 const WORKERS = ["w-1", "w-2", "w-3"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
@@ -94,7 +94,7 @@ void describe("with the health checks of Cluster API's documents, without a reme
       status: { conditions: [{ type: "Ready", status, reason: "Test", message: "", ...times }] },
     });
   };
-  /** The Machine's condition of that type, once both forms say the same of it. */
+  /** Waits until both forms of a condition of the Machine have this status. */
   const says = (name: string, type: string, status: "True" | "False" | undefined): Promise<ConditionView | true> =>
     explain(`${type} of ${name} is ${status}`, async () => {
       const forms = conditionForms(await controlPlane.api.get<ObjectView>(`${PATHS.machines}/${name}`), type);
@@ -114,7 +114,7 @@ void describe("with the health checks of Cluster API's documents, without a reme
     const handed = await says("w-1", "OwnerRemediated", "False");
     assert.equal(handed === true ? undefined : handed.reason, "WaitingForRemediation");
     await report("w-1", "True");
-    // Its owner takes OwnerRemediated off, as upstream's do.
+    // The owner removes OwnerRemediated, as upstream's controllers do.
     await says("w-1", "HealthCheckSucceeded", "True");
     assert.deepEqual((await checkOf(WORKERS_CHECK)).status?.targets, WORKERS);
 
@@ -153,7 +153,7 @@ void describe("with the health checks of Cluster API's documents, without a reme
     assert.deepEqual(request.spec, { strategy: { type: "Reboot", retryLimit: 1, timeoutSeconds: 600 } });
     await says("m-1", "OwnerRemediated", undefined);
 
-    // The other's remediator at work.
+    // Simulates that the vendor's remediator is working.
     await api.mergePatch(path, { metadata: { finalizers: [FINALIZER] } });
     await api.mergePatch(`${path}/status`, { status: { phase: "Waiting", retryCount: 1 } });
     await report("m-1", "True");
@@ -171,7 +171,7 @@ void describe("with the health checks of Cluster API's documents, without a reme
   });
 });
 
-/** The examples as the documents print them, without our annotation, and with the waiting times of tests. */
+/** The examples as in the documents, without our annotation, with shorter waiting times. */
 function asPrinted(manifest: Manifest): Manifest {
   const { annotations: _, ...metadata } = manifest.metadata;
   const text = JSON.stringify({ ...manifest, metadata }).replaceAll('"timeoutSeconds":300', '"timeoutSeconds":1');

@@ -8,8 +8,7 @@ import { deployDatabase } from "../../hack/e2e/workload.ts";
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 
-// What we ship, on a real API server: manifests, RBAC, admission. And the harness itself: that a fake host dies like a
-// real one.
+// Our manifests, RBAC and admission policies on a real API server. Also checks that a fake host fails like a real one.
 
 void describe("the shipped manifests on a real control plane", () => {
   let world: World;
@@ -91,7 +90,7 @@ void describe("the shipped manifests on a real control plane", () => {
         if (namespace !== undefined) {
           await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
         }
-        // A strategy that erases disks is refused until a user has set how to do it.
+        // A strategy that erases disks is refused until a user has set its method.
         const isToBeSet = JSON.stringify(manifest).includes('"via":"CHANGE-ME"');
         if (isToBeSet) {
           await assert.rejects(applyObject(api, manifest, { dryRun: true }), /strategy\.via: Unsupported value/, path);
@@ -112,7 +111,7 @@ void describe("the shipped manifests on a real control plane", () => {
     });
     const again = ["node-health-check", "kustomize"].map((folder) => readManifests(repositoryPath(`deploy/${folder}`)));
     for (const manifest of (await Promise.all(again)).flat()) {
-      // The harness has scaled the Deployment to none, and owns that field.
+      // The harness has scaled the Deployment to 0 and owns that field.
       if (manifest.kind === "Deployment") Object.assign(manifest["spec"] as object, { replicas: 0 });
       await applyObject(api, manifest, { force: false });
     }
@@ -141,7 +140,7 @@ void describe("the shipped manifests on a real control plane", () => {
     });
     await eventually("the policy is in force", 30_000, async () => {
       try {
-        // A policy works some moments after it was created; a dry run asks without deleting.
+        // A new policy takes effect with a delay. A dry run checks that without deleting anything.
         await api.send("DELETE", `${path}?dryRun=All`);
         return false;
       } catch (error) {
@@ -160,7 +159,7 @@ void describe("the shipped manifests on a real control plane", () => {
     const kubeconfig = await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT);
     const agent = await KubeApi.fromKubeconfig(kubeconfig);
     try {
-      // Aggregated rules arrive a moment after the roles.
+      // Aggregated rules follow the roles with a delay.
       await eventually("aggregation", 30_000, () => may(agent, "create ironfence.io/baremetalremediations in team-a"));
       for (const action of ALLOWED) assert.equal(await may(agent, action), true, `may: ${action}`);
       for (const action of REFUSED) assert.equal(await may(agent, action), false, `may not: ${action}`);
@@ -204,7 +203,7 @@ interface PodTemplate {
   spec: PodSpec;
 }
 
-/** What a pod may not have in a namespace that is restricted, each as a change of the Deployment's pod. */
+/** Changes of the Deployment's pod that the restricted Pod Security Standard forbids. */
 const BEYOND_RESTRICTED: Readonly<Record<string, (pod: PodSpec, container: Container) => object>> = {
   "the network of its node": () => ({ hostNetwork: true }),
   "the processes of its node": () => ({ hostPID: true }),
@@ -237,7 +236,7 @@ const ALLOWED = [
   "patch events.k8s.io/events in team-a",
   "watch remediation.medik8s.io/nodehealthchecks",
   "patch remediation.medik8s.io/nodehealthchecks:status",
-  // The annotation that remembers attempts.
+  // For the annotation that stores attempts.
   "patch remediation.medik8s.io/nodehealthchecks",
   "watch ironfence.io/baremetalremediations",
   "patch ironfence.io/baremetalremediations:status in team-a",
@@ -249,7 +248,7 @@ const ALLOWED = [
   "watch configmaps=ironfence-pause in ironfence-system",
   "create coordination.k8s.io/leases in ironfence-system",
   "patch coordination.k8s.io/leases=ironfence in ironfence-system",
-  // Whether a health check still lists the node of an old request.
+  // To check whether a health check still lists the node of an old request.
   "get remediation.medik8s.io/nodehealthchecks",
   "get coordination.k8s.io/leases in kube-node-lease",
   "watch coordination.k8s.io/leases in kube-node-lease",

@@ -17,7 +17,7 @@ import {
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
 
-/** Long enough to kill an agent while it waits for the host to be off, on a busy machine too. */
+/** Long enough to kill an agent while it waits for the power-off, even on a busy machine. */
 const POWER_DELAY_MS = 5_000;
 
 void describe("an agent is killed, or stands still, in the middle of a fence", () => {
@@ -27,7 +27,7 @@ void describe("an agent is killed, or stands still, in the middle of a fence", (
     await configure(scenario);
   });
   after(() => scenario?.stop());
-  // Also after a failure: an agent that is left over would lead in the next test.
+  // Stops all agents, also after a failure. Otherwise one of them would lead in the next test.
   afterEach(() => Promise.all(scenario.agents.map((agent) => agent.stop())));
 
   void test("killed between power-off and taint, it finishes after its restart without a second power-off", async () => {
@@ -95,7 +95,7 @@ void describe("an agent is killed, or stands still, in the middle of a fence", (
       WALK_TIMEOUT_MS,
       async () => (await leaderOf(scenario, pair)) === other,
     );
-    // In the very moment in which the other one begins to act.
+    // Exactly when the other agent begins to act.
     leader.thaw();
     assert.match(await leader.ended, /ended with 1/);
 

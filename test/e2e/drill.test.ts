@@ -16,7 +16,7 @@ void describe("ironfence drill", () => {
   before(async () => {
     scenario = await startScenario({ powerDelayMs: 500 });
     await configure(scenario, {
-      // Longer than the drill: the health check must not remediate its node, too.
+      // Longer than the drill, so that the health check does not remediate the node as well.
       healthCheck: (manifest) => {
         const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "600s" }];
         const isCheck = manifest.kind === "NodeHealthCheck";

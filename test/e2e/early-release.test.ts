@@ -15,10 +15,10 @@ import { createHealthCheck } from "../../hack/e2e/rack-world.ts";
 import { REMEDIATIONS } from "../../hack/e2e/scenario.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
 
-// With the flags that Kubernetes ships with.
+// The control plane runs with the default flags of Kubernetes.
 
 const WORST_MS = 20_000;
-/** The grace period of the node, after its last renewal, and the duration of the health check. */
+/** The grace period of the node plus the duration of the health check, from the last renewal. */
 const DURATION_MS = 340_000;
 
 void describe("a host that loses its power under a health check with a duration of 300 s", () => {
@@ -37,7 +37,7 @@ void describe("a host that loses its power under a health check with a duration 
     const pod = await database.pod();
     assert.ok(pod);
 
-    // In the middle between two renewals.
+    // Half-way between two renewals.
     await awaitRenewal(world, node, 0.5);
     const lostMs = losePower(world, node);
     const times = await measureRelease(world, database, { pod, node, lostMs });

@@ -17,8 +17,8 @@ import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { deleteManifests, readManifests } from "../../hack/lib/apply.ts";
 
-// deploy/kustomize/in-use-admission.yaml on a real control plane. test/nightly/removal.test.ts has what happens without
-// it.
+// Tests deploy/kustomize/in-use-admission.yaml on a real control plane. test/nightly/removal.test.ts shows what happens
+// without it.
 
 const VICTIM = "worker-1";
 const GONE_WITHIN_MS = 60_000;
@@ -39,7 +39,7 @@ const NEEDED = [
     (namespace) => `${RBAC}/namespaces/${namespace}/rolebindings/ironfence-agent`,
   ),
 ];
-/** A client may delete all objects of a kind by one request, which names none of them. */
+/** A client may delete all objects of a kind with one request, without naming them. */
 const COLLECTIONS = [
   `/api/v1/namespaces/${NAMESPACE}/serviceaccounts`,
   `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`,

@@ -19,15 +19,16 @@ import { applyObject } from "../../hack/lib/apply.ts";
 const VICTIM = "worker-1";
 const KILLS_MIN = 12;
 /**
- * One run that passes through every state: a reboot that does not help, then a reprovision. The first waits out its
- * whole timeout; in that of the second three starts of an agent must fit, on a loaded machine too.
+ * One run through every state: a reboot that does not help, then a reprovision. The reboot waits for its whole timeout.
+ * The timeout of the reprovision must be long enough for three starts of an agent, even on a busy machine.
  */
 const STRATEGY = { type: "Escalate", retryLimit: 0, timeout: "30s", drainTimeout: "60s", powerOnTimeout: "60s" };
-/** What such a run stores, in the order of the first time. */
+/** The states that such a run stores, in the order in which they first occur. */
 const STATES = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Provisioning", "Restoring"];
 const LOOK_EVERY_MS = 5;
 /**
- * An intent that is stored is given this time to become an order: one that may not have left costs the next agent 20 s.
+ * Time in which a stored intent usually becomes an order. If an order may not have been sent, the next agent waits 20
+ * s.
  */
 const ORDER_MS = 150;
 
@@ -61,7 +62,7 @@ void describe("an agent that is killed in every state of a remediation", () => {
     const deadlineMs = performance.now() + 2 * WALK_TIMEOUT_MS;
     while (!isOver() && performance.now() < deadlineMs) {
       const place = `${present()?.phase} ${present()?.timeline?.length ?? 0}`;
-      // The same step as at the last kill is given time to make the next one.
+      // If the step is the same as at the last kill, the agent gets time for the next step.
       if (place === before || present()?.phase === undefined) {
         await pause(LOOK_EVERY_MS);
         continue;
@@ -83,7 +84,7 @@ void describe("an agent that is killed in every state of a remediation", () => {
       [],
       story,
     );
-    // Two power cycles. An order that a killed agent has not reported as sent is followed by one more to a host
+    // Two power cycles. If a killed agent has not recorded an order as sent, the next agent sends it again to a host
     // that is off.
     const orders = (await chronicle.bmc(VICTIM)).filter(({ kind }) => kind === "order").map(({ value }) => value);
     const cycles = orders.filter((value, index) => value === "ForceOff" && orders[index - 1] !== "ForceOff").length;

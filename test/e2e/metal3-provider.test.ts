@@ -7,7 +7,8 @@ import { repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests, applyObject } from "../../hack/lib/apply.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 
-// The Metal3 provider has no switch for its remediation controller: our admission policy is one, on a real API server.
+// The Metal3 provider cannot disable its remediation controller. Our admission policy does that, here on a real API
+// server.
 
 const NAMESPACE = "metal3";
 const INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io/v1beta2";
@@ -75,7 +76,7 @@ void describe("the service account of the Metal3 provider, with deploy/families/
     provider = await KubeApi.fromKubeconfig(
       await controlPlane.serviceAccountKubeconfig("capm3-system", "capm3-manager"),
     );
-    // A policy is in force some moments after it was stored.
+    // A new policy takes effect with a delay.
     await eventually(
       "the policies are in force",
       30_000,

@@ -9,16 +9,14 @@ import { repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyObject, readManifests } from "../../hack/lib/apply.ts";
 
-// Metal3RemediationTemplates of v1beta2 under MachineHealthChecks of v1beta2, which alone are served: workers of one
-// health check, and a control plane, to each of their ends. Management and workload cluster are two real API servers.
+// Metal3RemediationTemplates and MachineHealthChecks of v1beta2, the only served version. The stories of workers and of
+// a control plane run to each possible end. Management and workload cluster are two real API servers.
 
 const WHERE = { version: "v1beta2", namespace: "default", cluster: "capi-quickstart" } as const;
 const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 150_000;
 const WORKERS_CHECK = "capi-quickstart-metal3";
-/**
- * What a reboot has in place of the examples' 600 s, which cannot be less than 100 in a Metal3Remediation of v1beta2.
- */
+/** Replaces the 600 s of the examples for a reboot. A Metal3Remediation of v1beta2 itself allows no less than 100 s. */
 const REBOOT_TIMEOUT = "15s";
 const WORKERS = ["fails", "retries", "waits", "returns"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
@@ -44,7 +42,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
   });
   after(() => world?.stop());
 
-  /** Applies objects of an example in this cluster's place, with the waiting times of tests. */
+  /** Applies objects of an example for this cluster, with shorter waiting times. */
   async function applyExample(file: string, names: readonly string[]): Promise<void> {
     for (const manifest of await readManifests(repositoryPath(`examples/${file}.yaml`))) {
       if (!names.includes(manifest.metadata.name)) continue;
@@ -55,7 +53,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
     }
   }
 
-  /** Kills a node, and makes it hang again in the first boot of its host. */
+  /** Hangs a node, and hangs it again in the first boot of its host. */
   function hangTwice(name: string): void {
     const host = world.rack.host(name);
     const stop = world.rack.subscribe((event) => {
@@ -66,7 +64,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
     host.hang();
   }
 
-  /** Has a node die and come back by itself before its power-off. */
+  /** Lets a node fail and come back by itself before its power-off. */
   async function comeBackBeforePowerOff(name: string): Promise<void> {
     await look.pause(name, true);
     world.rack.host(name).hang();

@@ -11,18 +11,18 @@ import { repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests } from "../../hack/lib/apply.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 
-// MachineHealthChecks with Metal3RemediationTemplates, in the form of Metal3's documents, from the dead node to the
-// end: management and workload cluster are two real API servers, the hosts are a rack's, behind BareMetalHosts with
-// their operator. The stories run side by side, each on a host of its own.
+// MachineHealthChecks with Metal3RemediationTemplates, as in the documents of Metal3, from the failed node to the end.
+// Management and workload cluster are two real API servers. The hosts belong to a rack and have BareMetalHosts with a
+// simulated operator. The stories run in parallel, each on its own host.
 
 const WHERE = { version: "v1beta1", namespace: "metal3", cluster: "test1" } as const;
 const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 120_000;
-/** What the examples' 600 s for a reboot become. */
+/** Replaces the 600 s of the examples for a reboot. */
 const REBOOT_TIMEOUT = "12s";
 const WORKERS = ["recovers", "retries", "fails", "returns"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
-/** No health check covers them: another client creates their requests. */
+/** No health check covers these nodes. Another client creates their requests. */
 const OTHERS = ["served", "withdrawn"];
 
 void describe("with the health checks of Metal3's documents, on two real API servers", { concurrency: true }, () => {
@@ -172,7 +172,7 @@ void describe("with the health checks of Metal3's documents, on two real API ser
     await world.workload.api.create("/api/v1/namespaces/default/pods", {
       apiVersion: "v1",
       kind: "Pod",
-      // It keeps the host off until the request is deleted.
+      // This keeps the host off until the request is deleted.
       metadata: { name: "held", finalizers: ["example.com/held"] },
       spec: { nodeName: name, containers: [{ name: "main", image: "none" }] },
     });
@@ -188,7 +188,7 @@ void describe("with the health checks of Metal3's documents, on two real API ser
   });
 });
 
-/** The examples with the waiting times of tests. */
+/** The examples with shorter waiting times. */
 function withShortTimes(manifest: Manifest): Manifest {
   const text = JSON.stringify(manifest).replaceAll('"300s"', '"1s"').replaceAll('"600s"', `"${REBOOT_TIMEOUT}"`);
   return JSON.parse(text) as Manifest;

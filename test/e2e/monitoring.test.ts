@@ -22,13 +22,13 @@ import { ROWS } from "../../hack/monitoring/panels.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { metricsIn } from "../unit/monitoring/promql.ts";
 
-// What operators look at, on a real Prometheus that has scraped two agents through three outages.
+// Alerts and dashboard queries on a real Prometheus that has scraped two agents during three outages.
 
 const PAUSE = `/api/v1/namespaces/${NAMESPACE}/configmaps/ironfence-pause`;
 const SCRAPES_MS = 5_000;
 /**
- * An agent without a family of MachineHealthChecks has no such series; test/unit/monitoring holds its name and labels
- * to the code.
+ * An agent without a family of MachineHealthChecks does not have this metric. test/unit/monitoring compares its name
+ * and labels with the code.
  */
 const OF_OTHER_FAMILIES = "ironfence_machine_health_checks";
 
@@ -79,7 +79,7 @@ void describe("the dashboard and the alerts on a real Prometheus", () => {
     });
   }
 
-  /** The password of a BMC is wrong until the metrics show it. */
+  /** Sets a wrong password for a BMC until the metrics show it. */
   async function refusePassword(node: string): Promise<void> {
     await applyFencingTarget(scenario.world, node, { password: "wrong" });
     const refused = 'sum(ironfence_fencing_targets{reason="AuthenticationFailed"})';
@@ -91,7 +91,7 @@ void describe("the dashboard and the alerts on a real Prometheus", () => {
     await targetsReady(scenario);
   }
 
-  /** Whether an expression has had a value that is a number. */
+  /** Whether an expression has had a numeric value. */
   async function hasData(expr: string): Promise<boolean> {
     const filled = expr.replaceAll("$__range", `${toSeconds - fromSeconds}s`).replaceAll("$__rate_interval", "10s");
     const series = await prometheus.range(filled, fromSeconds, toSeconds);

@@ -4,7 +4,7 @@ import { applyObject } from "../../hack/lib/apply.ts";
 import type { Night } from "./night.ts";
 import { startNight, TEMPLATES, WORKERS } from "./night.ts";
 
-// The first nine faults of a night on call. test/nightly has the others.
+// The first nine faults of a night on call. The other faults are in test/nightly.
 
 void describe("the night shift", () => {
   let night: Night;

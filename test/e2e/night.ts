@@ -25,10 +25,10 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// A night on call: faults are put in from outside on a real control plane. For each, an alert fires in a real
-// Prometheus (its waiting time cut to a second), its runbook exists, and the page, `ironfence status`,
-// `ironfence check` and `ironfence explain node` give the same answer for the same reason. When the fault is fixed, the
-// alert ends and the answer is a yes again.
+// A night on call: faults are injected on a real control plane. For each of them, an alert fires in a real Prometheus
+// (after one second instead of its waiting time), its runbook exists, and the page, `ironfence status`, `ironfence
+// check` and `ironfence explain node` give the same answer with the same reason. When the fault is fixed, the alert
+// ends and the answer is yes again.
 
 export const WORKERS = ["worker-1", "worker-2", "worker-3", "worker-4", "worker-5"];
 /** A target is probed at most every 5 s, a node is Unknown after 6 s, and a fence takes about 15 s. */
@@ -39,25 +39,25 @@ export const REMEDIATIONS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}
 
 export interface Fault {
   name: string;
-  /** The node for which the answer is asked; undefined if the fault is of no node. */
+  /** The node whose answer is checked; undefined if the fault does not belong to a node. */
   node: string | undefined;
-  /** Answer and reason of the node; else the reason of the object. */
+  /** The expected answer and reason of the node; without a node, the reason of the object. */
   says: string;
   alert: Alert["name"];
-  /** The label `reason` of the alert, or what it has instead. */
+  /** Expected labels of the alert, usually `reason`. */
   labels?: Readonly<Record<string, string>>;
-  /** How long it takes until all show it, if that is longer than usual. */
+  /** How long it takes until everything shows the fault, if that is longer than usual. */
   shownMs?: number;
   make: () => Promise<unknown>;
   mend: () => Promise<unknown>;
 }
 
-/** A cluster with nothing wrong, a Prometheus that scrapes its agent, and a page of `ironfence dashboard`. */
+/** A healthy cluster, a Prometheus that scrapes its agent, and a page of `ironfence dashboard`. */
 export interface Night {
   world: RackWorld;
-  /** Where the agent serves its metrics, and every agent after it. */
+  /** The address of the metrics of the agent, and of every later agent. */
   metrics: string;
-  /** A BMC of all workers whose certificate has expired. */
+  /** A BMC for all workers, whose certificate has expired. */
   expired: RedfishMock;
   /** The remediation template of the health check. */
   template: Manifest;
@@ -66,14 +66,14 @@ export interface Night {
   patchDevice(node: string, address?: string, secret?: string): Promise<unknown>;
   command(...inputs: string[]): ReturnType<typeof cli>;
   answersAre(node: string, says: string): Promise<unknown>;
-  /** Of an alert: `inactive`, `pending` or `firing`. */
+  /** The state of an alert: `inactive`, `pending` or `firing`. */
   stateOf(alert: Alert["name"]): Promise<string>;
-  /** Puts all faults in at once, sees each everywhere, and fixes them. */
+  /** Injects all faults at once, checks that each is shown everywhere, and fixes them. */
   play(t: TestContext, faults: readonly Fault[]): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** @param realWait alerts that wait as long as their rules say; all others wait for a second. */
+/** @param realWait alerts that wait as long as their rules say. All others wait for one second. */
 export async function startNight({ realWait = [] }: { realWait?: readonly Alert["name"][] } = {}): Promise<Night> {
   let world: RackWorld;
   let expired: RedfishMock;
@@ -132,7 +132,7 @@ export async function startNight({ realWait = [] }: { realWait?: readonly Alert[
     (await prometheus.alerts()).filter(({ state }) => state === "firing").map(({ labels }) => labels);
   const alertsText = async (): Promise<string> => JSON.stringify(await prometheus.alerts());
 
-  /** What each of the four says of a node. */
+  /** The answers of page, `status`, `check` and `explain` for a node. */
   async function answersOf(node: string): Promise<Record<"page" | "status" | "check" | "explain", string>> {
     const [html, status, checks, explained] = await Promise.all([
       page.fetch(`/nodes/${node}`),
@@ -150,7 +150,7 @@ export async function startNight({ realWait = [] }: { realWait?: readonly Alert[
     };
   }
 
-  /** What each check has found. */
+  /** The findings of each check. */
   async function findings(): Promise<Map<string, string[]>> {
     const { out, err } = await command("check", "-o", "json");
     assert.match(out, /^\{"time"/, err);
@@ -166,7 +166,7 @@ export async function startNight({ realWait = [] }: { realWait?: readonly Alert[
       async () => JSON.stringify({ answers: await answersOf(node), alerts: await alertsText() }),
     );
 
-  /** Whether all that shows problems shows one of an object that is of no node. */
+  /** Whether page, `status` and `check` show a problem of an object that does not belong to a node. */
   async function areObjectsNamed(reason: string): Promise<boolean> {
     const [html, status, checks] = await Promise.all([page.fetch("/"), command("status"), findings()]);
     return [html, status.out, [...checks.values()].flat().join("\n")].every((text) => text.includes(reason));
@@ -178,7 +178,7 @@ export async function startNight({ realWait = [] }: { realWait?: readonly Alert[
         found["alertname"] === alert && Object.entries(labels).every(([label, value]) => found[label] === value),
     );
 
-  /** Puts all faults in at once, sees each, and fixes them. */
+  /** Injects all faults at once, checks each, and fixes them. */
   async function play(t: TestContext, faults: readonly Fault[]): Promise<void> {
     const startMs = systemClock.nowMs();
     for (const { make } of faults) await make();
@@ -201,7 +201,7 @@ export async function startNight({ realWait = [] }: { realWait?: readonly Alert[
     for (const { mend } of faults) await mend();
     for (const { node } of faults) if (node !== undefined) await answersAre(node, "yes", MENDED_MS);
     for (const fault of faults) {
-      // It stays for an hour: what has failed is over, and an operator should still read why.
+      // This alert fires for an hour, so that an operator can still read why a remediation has failed.
       if (fault.alert === "IronfenceRemediationFailed") continue;
       await eventually(`${fault.alert} ends`, MENDED_MS, async () => !(await isFiring(fault)), alertsText);
     }
@@ -211,7 +211,7 @@ export async function startNight({ realWait = [] }: { realWait?: readonly Alert[
     world = await startRackWorld(
       [
         ...WORKERS.map((name) => ({ name, labels: { role: "worker" }, bootMs: 1_000 })),
-        // It has no node.
+        // This host has no node.
         { name: "spare", power: "Off" as const },
       ],
       { targets: WORKERS.map((name) => ({ name })) },
@@ -269,7 +269,7 @@ function hurriedRules(realWait: readonly Alert["name"][]): object {
 
 const words = (answer = "", reason = ""): string => `${answer} ${reason}`.trim();
 
-/** The line that names the node; it is a yes if none does. */
+/** The line that names the node. If there is none, the answer is yes. */
 function named(lines: readonly string[], form: RegExp, node: string): string {
   const found = lines.flatMap((line) => {
     const [, answer, reason, names = ""] = form.exec(line) ?? [];

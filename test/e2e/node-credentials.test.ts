@@ -143,14 +143,14 @@ function pod(name: string, nodeName: string): object {
   const containers = [{ name: "c", image: "x", securityContext: RESTRICTED }];
   const tolerations = [{ operator: "Exists" }];
   const account = { serviceAccountName: SERVICE_ACCOUNT, automountServiceAccountToken: false };
-  // As the admission plugin ServiceAccount gives to each pod: a kubelet gets tokens of the audiences that its pods
-  // mount alone.
+  // The volume that the admission plugin ServiceAccount adds to each pod. A kubelet gets tokens only for audiences that
+  // its pods mount.
   const volumes = [{ name: "token", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } }];
   const spec = { nodeName, tolerations, containers, volumes, ...account };
   return { apiVersion: "v1", kind: "Pod", metadata: { name }, spec };
 }
 
-/** What a kubelet makes for a pod of its own files. */
+/** The mirror pod that a kubelet creates for a static pod. */
 function mirrorPod(serviceAccountName: string): object {
   const metadata = { name: "m-n1", annotations: { "kubernetes.io/config.mirror": "x" } };
   const containers = [{ name: "c", image: "x", securityContext: RESTRICTED }];

@@ -7,7 +7,7 @@ import { applyManifests, deleteManifests } from "../../hack/lib/apply.ts";
 import { deletions } from "../lib/deletions.ts";
 import { readWithheldRemediations } from "../../src/api/ironfence/withheld-remediation.ts";
 
-// `ironfence run --observe` on a real API server, with the permissions of deploy/observe.
+// Runs `ironfence run --observe` on a real API server with the permissions of deploy/observe.
 
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/ironfence-observe`;
 const PLACES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
@@ -24,7 +24,7 @@ void describe("an agent that only observes", () => {
     scenario = await startScenario();
     await configure(scenario);
     const { api } = scenario.world;
-    // As `kubectl apply -k deploy/observe` leaves it.
+    // The state that `kubectl apply -k deploy/observe` leaves.
     const removed = deletions("deploy/observe");
     assert.equal(removed.length, 6);
     await deleteManifests(api, removed, 30_000);

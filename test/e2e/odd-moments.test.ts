@@ -13,7 +13,7 @@ import {
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 
-/** What is waited for before the agent is killed. `sinceMs` is when the node fell silent. */
+/** When the agent is killed. `sinceMs` is the time at which the node stopped. */
 type Moment = { name: string; reached: (scenario: Scenario, node: string, sinceMs: number) => Promise<boolean> };
 
 const seenOnNode =
@@ -46,14 +46,14 @@ void describe("an agent is killed at odd moments, and one that starts at once ta
     await configure(scenario);
   });
   after(() => scenario?.stop());
-  // Also after a failure: an agent that is left over would lead in the next test.
+  // Stops all agents, also after a failure. Otherwise one of them would lead in the next test.
   afterEach(() => Promise.all(scenario.agents.map((agent) => agent.stop())));
 
   for (const [index, { name, reached }] of MOMENTS.entries()) {
     void test(`killed ${name}: one power cycle, and the node is as before`, async () => {
       const { world, chronicle } = scenario;
       const victim = WORKERS[index] ?? "worker-1";
-      // Exactly one agent ever runs here, so none need wait for the lease of a dead one.
+      // Only one agent runs at a time, so without leader election none waits for the lease of a killed one.
       const agent = await scenario.startAgent(["--leader-elect=false"]);
       await targetsReady(scenario);
       const marks = await marksOf(scenario, victim);

@@ -25,9 +25,9 @@ import type { HostSpec } from "../../hack/rack/host.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-// Health checks of OKD's form on a real API server, to each of their ends: a retry, a final failure, an abort, with
-// FencingTargets and with BareMetalHosts, with external-baremetal and without. The stories run side by side, each on
-// hosts of its own.
+// MachineHealthChecks of OKD on a real API server, to each possible end: a retry, a final failure, an abort, with
+// FencingTargets and with BareMetalHosts, with external-baremetal and without. The stories run in parallel, each on its
+// own hosts.
 
 const NAMESPACE = "openshift-machine-api";
 const OKD = "machine.openshift.io/v1beta1";
@@ -41,9 +41,9 @@ const ROLE = "machine.openshift.io/cluster-api-machine-role";
 const TYPE = "machine.openshift.io/cluster-api-machine-type";
 const MASTER = "node-role.kubernetes.io/control-plane";
 const STORY_TIMEOUT_MS = 180_000;
-/** What the example's ten minutes for a node to start become. */
+/** Replaces the ten minutes of the example for the start of a node. */
 const STARTUP = "20s";
-/** Of examples/machine-health-check.yaml. */
+/** The template of examples/machine-health-check.yaml. */
 const TEMPLATE = {
   apiVersion: "ironfence.io/v1alpha1",
   kind: "BareMetalRemediationTemplate",
@@ -55,17 +55,17 @@ const HOST: Omit<HostSpec, "name"> = {
   bootMs: 1_000,
   reprovisionMs: 1_000,
 };
-/** An order that is acknowledged, and never reaches its host. */
+/** Delay of an order that is acknowledged and never reaches its host. */
 const NEVER_MS = 3_600_000;
 
 const FENCED = ["returns", "retries", "replaced", "stuck", "withdrawn"];
 const BY_OPERATOR = ["host-recovers", "host-replaced", "host-external"];
 const MASTERS = ["master-1", "master-2", "master-3"];
-/** Under health checks of their own. */
+/** Machines with separate health checks. */
 const LEFT = "left";
 const TEMPLATED = "templated";
 const DELETED = ["deleted", "spared", "healthy"];
-/** Off until their Machines are made. */
+/** Hosts that are off until their Machines are created. */
 const SUCCESSORS = ["replaced", "deleted", "host-replaced"].map(successorOf);
 
 void describe("health checks of OKD's form go through their whole stories", { concurrency: true }, () => {
@@ -93,7 +93,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
       ...manifest,
       metadata: { ...manifest.metadata, namespace: NAMESPACE },
     }));
-    // A power-off may take two minutes: the one that never completes is waited for less long.
+    // By default a power-off may take two minutes. This shortens the wait for one that never completes.
     await shortenTimes(api, { powerOffTimeout: "15s" }, "stuck-");
     await applyObject(api, machineSet());
     const operator = startBareMetalHostOperator(
@@ -171,7 +171,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     const conditions = (await nodeOf(name))?.status?.conditions;
     return conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
   };
-  /** Orders that have reached the host and had an effect. */
+  /** The types of orders that had an effect on the host. */
   const ordersOf = (name: string): string[] => {
     const started = world.rack.host(name).orders.filter(({ outcome }) => outcome === "Started");
     return started.map(({ type }) => type);
@@ -187,14 +187,14 @@ void describe("health checks of OKD's form go through their whole stories", { co
     );
     return events.filter((event) => event.regarding.name === name && event.reason === reason).map(({ note }) => note);
   };
-  /** Waits until the child says that it waits, or fails an attempt, for this reason. */
+  /** Waits until the child remediation waits or fails an attempt for this reason. */
   const saysWhy = (name: string, reason: string): Promise<unknown> =>
     explain(`the remediation of ${name} says ${reason}`, async () => {
       return conditionOf(await childOf(name), "Processing")?.reason === reason;
     });
   const isIn = (name: string, phase: string): Promise<unknown> =>
     explain(`the remediation of ${name} is ${phase}`, async () => (await childOf(name))?.status?.phase === phase);
-  /** Waits until the node is Ready, the Machine has nothing of its request, and its child is gone. */
+  /** Waits until the node is Ready, the Machine has no annotation of its request, and the child remediation is gone. */
   const isOver = (name: string): Promise<unknown> =>
     explain(`${name} is back, and nothing is left of its remediation`, async () => {
       const annotations = Object.keys((await machineOf(name))?.metadata.annotations ?? {});
@@ -222,7 +222,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     await api.mergePatch(`${MACHINES}/${name}/status`, { status: { phase: "Running" } });
   }
 
-  /** As the MachineSet and the provider: another Machine of the same kind, on the spare host. */
+  /** Creates another Machine of the same kind on the spare host, as the MachineSet and the provider do. */
   async function replace({ metadata: { name, labels = {} } }: ObjectView): Promise<void> {
     const successor = successorOf(name);
     if ((await machineOf(successor)) === undefined) await createMachine(successor, labels);
@@ -230,7 +230,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     else world.rack.host(successor).order("On");
   }
 
-  /** Applies the example under another name, over other Machines, with the waiting times of tests. */
+  /** Applies the example under another name for other Machines, with shorter waiting times. */
   async function applyHealthCheck(
     name: string,
     {
@@ -247,7 +247,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
       .replace('"name":"workers"', `"name":"${name}"`)
       .replace(`"${ROLE}":"worker"`, `"${ROLE}":"${role}"`)
       .replace(`"${TYPE}":"worker"`, `"${TYPE}":"${type}"`);
-    // The stories of power fencing are all at once: the share is for clusters where so many are no accident.
+    // All stories of power fencing run at once, which would exceed the threshold of the example.
     if (remedy !== "delete") text = text.replace('"40%"', '"100%"');
     if (remedy !== "fence") text = text.replace(`,"${STRATEGY}":"external-baremetal"`, "");
     if (remedy === "template")
@@ -335,7 +335,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     world.rack.host(name).hang();
     await isIn(name, "PoweringOn");
     assert.equal(await nodeOf(name), undefined, "the Node was deleted");
-    // A health check that finds the Machine unhealthy would ask again.
+    // Otherwise the health check would find the Machine unhealthy and request another remediation.
     await world.api.mergePatch(`${MACHINES}/${name}`, {
       metadata: { labels: { [TYPE]: "unchecked" }, annotations: { [REQUEST]: null } },
     });
@@ -431,7 +431,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     const check = (): Promise<ObjectView> => world.api.get<ObjectView>(`${HEALTH_CHECKS}/deleted`);
     for (const name of [dead, spared]) world.rack.host(name).hang();
     for (const name of [dead, spared]) await explain(`${name} is dead`, async () => !(await isReady(name)));
-    // One alone is allowed: 40 % of three.
+    // 40 % of three allows one.
     await applyHealthCheck("deleted", { type: "deleted", remedy: "delete" });
     await explain("too many are unhealthy", async () => {
       const { conditions, currentHealthy, remediationsAllowed } = (await check()).status ?? {};

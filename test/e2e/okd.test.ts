@@ -9,7 +9,7 @@ import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 
-// OKD's objects on a real API server, the agent in a process of its own with the shipped RBAC of OKD's families.
+// OKD's objects on a real API server. The agent is a separate process with the shipped RBAC of the families for OKD.
 
 const NAMESPACE = "openshift-machine-api";
 const OKD = "machine.openshift.io/v1beta1";
@@ -64,7 +64,7 @@ void describe("on a cluster with OKD's Machines", () => {
     await api.mergePatch("/api/v1/nodes/worker-1", { metadata: { labels: { "example.com/rack": "r7" } } });
     const [before, node] = await Promise.all([machineOf("worker-1"), api.get<Loose>("/api/v1/nodes/worker-1")]);
     await scenario.world.host("worker-1").hang();
-    // 40 % of two are none: the example's share is for more workers than this.
+    // 40 % of two rounds down to none, because the example is for more workers.
     await explain(scenario, "too many are unhealthy", WALK_TIMEOUT_MS, async () => {
       const { status } = await api.get<Loose>(HEALTH_CHECK);
       const allowed = status?.conditions?.find(({ type }) => type === "RemediationAllowed");
@@ -133,7 +133,7 @@ void describe("on a cluster with OKD's Machines", () => {
     await eventually("it is refused", 30_000, () => isRefused(annotate(powerOff, "")));
     assert.equal(await isRefused(annotate("example.com/other", "")), false);
     assert.equal(await isRefused({ spec: { online: false } }), false);
-    // One that stood there before may stay, and may be taken off.
+    // An existing one may stay, and may be removed.
     await api.mergePatch(HOST, annotate(powerOff, ""));
     assert.equal(await isRefused({ spec: { online: false } }), false);
     assert.equal(await isRefused(annotate(powerOff, null)), false);

@@ -11,7 +11,7 @@ import { NAMESPACE, SERVICE_ACCOUNT, repositoryPath } from "../../hack/e2e/world
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 
-// What OLM does with the bundle is done by hand here: the CRDs, the ServiceAccount, and a role of each list of
+// This test does what OLM does with the bundle: it creates the CRDs, the ServiceAccount, and a role for each list of
 // permissions (https://olm.operatorframework.io/docs/advanced-tasks/adding-operator-rbac/).
 
 const START_TIMEOUT_MS = 120_000;
@@ -30,7 +30,7 @@ interface LeaseView {
   spec?: { holderIdentity?: string };
 }
 
-/** What deploy/olm/administrator holds: deploy/kustomize without what its patches delete. */
+/** The manifests of deploy/olm/administrator: deploy/kustomize without the objects that its patches delete. */
 async function administratorManifests(): Promise<Manifest[]> {
   const file = await readFile(repositoryPath("deploy/olm/administrator/kustomization.yaml"), "utf8");
   const { resources, patches } = parse(file) as { resources: string[]; patches: { patch: string }[] };

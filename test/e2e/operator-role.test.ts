@@ -14,7 +14,7 @@ import { EXIT_FAILURE, EXIT_REFUSED } from "../../src/cli/errors/failures.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// The commands of a user with the shipped permissions, and no others, on a real API server.
+// Runs the commands of a user on a real API server with only the shipped permissions.
 
 const NAMESPACE = "ironfence-system";
 const OPERATOR = "an-operator";
@@ -111,7 +111,7 @@ void describe("the shipped operator's permissions", () => {
       ["power status --target worker-1", 0],
       ["power cycle --target worker-1 --yes", 0],
       ["fence --node worker-1 --dry-run", 0],
-      // No agent runs here: what is created waits.
+      // No agent runs, so the created remediation waits.
       ["fence --node worker-1 --yes --timeout 1s", EXIT_FAILURE],
       ["power off --target worker-1 --yes", 0],
     ];

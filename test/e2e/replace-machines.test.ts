@@ -17,13 +17,13 @@ import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyObject, readManifests } from "../../hack/lib/apply.ts";
 
-// The last resorts after reboots that do not help, on real API servers: a Machine is deleted, and its MachineSet makes
-// another one; or Metal3 reinstalls a host that no Machine uses. Both as the examples say it.
+// What follows reboots that do not help, on real API servers and with the examples: a Machine is deleted and its
+// MachineSet creates another one, or Metal3 reinstalls a host that no Machine uses.
 
 const WHERE = { version: "v1beta2", namespace: "tenant", cluster: "prod" } as const;
 const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 150_000;
-/** What the examples' ten minutes for a node to be back become. */
+/** Replaces the ten minutes of the examples for the return of a node. */
 const REBOOT_TIMEOUT = "15s";
 const WORKERS = ["recovers", "replaced", "returns", "detached"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
@@ -39,7 +39,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
       spares: [{ ...QUICK_HOST, name: successorOf("replaced") }],
       bare: BARE.map((name) => ({ ...QUICK_HOST, name })),
     });
-    // All stories begin at once, and would be too many for the example's share.
+    // All stories begin at once, which would exceed the threshold of the example.
     await applyExample("machine-health-check", ["reboot-then-replace", "workers"], (text) =>
       text.replace('"40%"', '"100%"').replaceAll('"timeoutSeconds":120', '"timeoutSeconds":1'),
     );
@@ -54,7 +54,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
   });
   after(() => world?.stop());
 
-  /** Applies objects of an example with the waiting times of tests. */
+  /** Applies objects of an example with shorter waiting times. */
   async function applyExample(
     file: string,
     names: readonly string[],
@@ -67,7 +67,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     }
   }
 
-  /** Applies the FencingTarget of docs/reference/cluster-api.md for a node of this world's workload cluster. */
+  /** Applies the FencingTarget of docs/reference/cluster-api.md for a node of the workload cluster. */
   async function applyTarget(name: string): Promise<void> {
     const document = await readFile(repositoryPath("docs/reference/cluster-api.md"), "utf8");
     const block = [...document.matchAll(/```yaml\n([^`]*clusterRef:[^`]*)```/gu)].map(([, yaml = ""]) => yaml)[0];
@@ -94,7 +94,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
 
   const remediationOf = (name: string): Promise<RemediationView | undefined> =>
     world.api.find<RemediationView>(`${PATHS.remediations}/${name}`);
-  /** Waits until the node is Ready and untainted, its remediation and what that needed are gone. */
+  /** Waits until the node is Ready without taints, and its remediation and the off requests of the host are gone. */
   const isBack = (name: string): Promise<unknown> =>
     look.explain(`${name} is back, and nothing is left of its remediation`, async () => {
       const node = await look.nodeOf(name);
@@ -188,7 +188,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     const name = "cp-1";
     world.rack.host(name).failDisk();
     await look.explain("the node is dead", async () => readyOf(await look.nodeOf(name)) === "Unknown");
-    // As Cluster API's own health check does with such a template.
+    // The health check of Cluster API does the same with such a template.
     const { apiVersion, metadata } = await look.machineOf(name);
     const template = await world.api.get<{ spec: { template: { spec: object } } }>(
       `/apis/ironfence.io/v1alpha1/namespaces/${WHERE.namespace}/baremetalremediationtemplates/reboot-then-replace`,

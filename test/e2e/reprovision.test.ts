@@ -15,7 +15,7 @@ import {
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 
-/** The example waits ten minutes for a node to come back from its reboot; a test has ten seconds. */
+/** Replaces the ten minutes for which the example waits for a node after its reboot with ten seconds. */
 function impatient(manifest: Manifest): Manifest {
   if (manifest.metadata.name !== "reboot") return manifest;
   const text = JSON.stringify(manifest).replace('"timeout":"600s"', '"timeout":"10s"');
@@ -36,7 +36,7 @@ void describe("a reboot does not help a host whose disk died", () => {
     const { world, chronicle } = scenario;
     const victim = "worker-2";
     await decorate(scenario, victim);
-    // A node may carry a lot, and all of it has to fit into the remediation's status.
+    // A node may have many labels and annotations, and all of them must fit into the status of the remediation.
     const labels = Object.fromEntries(
       Array.from({ length: 200 }, (_, index) => [`example.com/label-${index}`, `${index}`]),
     );

@@ -87,7 +87,7 @@ void describe("with --metrics-secure and --status-bind-address", () => {
     await controlPlane?.stop();
   });
 
-  /** What every agent answers, the one that leads and the one that waits. */
+  /** The answers of all agents: the leader and the one that waits. */
   async function statusesOf(token: string | undefined): Promise<number[]> {
     return (await answersTo(token, origins, "/metrics")).map(({ status }) => status);
   }

@@ -210,7 +210,7 @@ function remediation(name: string, ownerReferences: object[] = []): object {
   return { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediation", metadata, spec: {} };
 }
 
-/** Something that is not there: admission sees no more of an owner than its name. */
+/** An owner that does not exist. Admission sees only the reference to an owner. */
 function owner(kind: string): object {
   const apiVersion = kind === "ConfigMap" ? "v1" : "remediation.medik8s.io/v1alpha1";
   return { apiVersion, kind, name: "made-up", uid: "00000000-0000-4000-8000-000000000000" };

@@ -11,7 +11,8 @@ import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply
 import { cli } from "../integration/cli-fixture.ts";
 import type { JsonObject } from "../../hack/lib/kube-api.ts";
 
-// Objects that 0.1.0's CRDs have accepted, under the CRDs of this version and back, as docs/how-to/upgrade.md has it.
+// Objects that the CRDs of 0.1.0 have accepted, after an upgrade to the CRDs of this version and after the rollback
+// (docs/how-to/upgrade.md).
 
 const START_TIMEOUT_MS = 120_000;
 
@@ -30,7 +31,7 @@ interface Stored extends JsonObject {
   status?: JsonObject;
 }
 
-/** What a full object may not have, since fields exclude each other: a form of each kind for each choice. */
+/** Changes of an object with all fields: some fields exclude each other, so each choice needs its own form. */
 const FORMS: Readonly<Record<string, Readonly<Record<string, (spec: JsonObject) => void>>>> = {
   BareMetalRemediation: { full: () => undefined },
   BareMetalRemediationTemplate: { full: () => undefined },
@@ -39,7 +40,7 @@ const FORMS: Readonly<Record<string, Readonly<Record<string, (spec: JsonObject) 
     untrusted: ({ devices }) => {
       for (const name of ["caSecretRef", "sha256Fingerprint"]) delete tlsOf(devices)[name];
     },
-    // This version takes no such names any more.
+    // This version no longer accepts such names.
     "odd-names": (spec) => {
       delete tlsOf(spec["devices"])["insecureSkipVerify"];
       spec["nodeName"] = "Worker_1";
@@ -51,7 +52,7 @@ const FORMS: Readonly<Record<string, Readonly<Record<string, (spec: JsonObject) 
   NodeHealthCheck: {
     template: (spec) => leaveOut(spec, ["escalatingRemediations", "maxUnhealthy"]),
     escalating: (spec) => leaveOut(spec, ["remediationTemplate", "minHealthy"]),
-    // This version takes no empty list any more.
+    // This version no longer accepts an empty list.
     "no-condition": (spec) => {
       leaveOut(spec, ["escalatingRemediations", "maxUnhealthy"]);
       spec["unhealthyConditions"] = [];
@@ -59,10 +60,10 @@ const FORMS: Readonly<Record<string, Readonly<Record<string, (spec: JsonObject) 
   },
 };
 
-/** What the CRDs of this version add to a strategy that 0.1.0 has stored, and those of 0.1.0 leave out again. */
+/** Defaults that the CRDs of this version add to a strategy of 0.1.0, and that the CRDs of 0.1.0 drop again. */
 const ADDED_DEFAULTS = { acCycleTimeout: "300s", diagnostics: "None", diagnosticsTimeout: "60s", powerOn: "On" };
 
-/** A change that a user makes to a field which the CRDs of both versions take. */
+/** Changes by a user of a field that the CRDs of both versions accept. */
 const EDITS: Readonly<Record<string, (round: string) => JsonObject>> = {
   BareMetalRemediationTemplate: (round) => ({ template: { spec: { strategy: { retryLimit: round.length } } } }),
   FencingTarget: (round) => ({ maintenance: round !== "present" }),
@@ -81,7 +82,7 @@ function tlsOf(devices: unknown): JsonObject {
 void describe("objects that are stored by the CRDs of 0.1.0", () => {
   let controlPlane: ControlPlane;
   let firstVersion: string;
-  /** By their paths. */
+  /** Stored objects by their paths. */
   const stored = new Map<string, Stored>();
 
   before(async () => {
@@ -116,13 +117,13 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
     }
   }
 
-  /** Where the strategy of a remediation or of its template is in a spec. */
+  /** The strategy in the spec of a remediation or its template. */
   function strategyIn(spec: JsonObject): JsonObject | undefined {
     const { template } = spec as { template?: { spec?: JsonObject } };
     return (template?.spec ?? spec)["strategy"] as JsonObject | undefined;
   }
 
-  /** An object without the defaults that only one of the two versions knows. */
+  /** An object without the defaults that only one of the two versions has. */
   function contentOf({ spec, status }: Stored): JsonObject {
     const content = structuredClone({ spec, status });
     const strategy = strategyIn(content.spec) ?? {};
@@ -130,7 +131,7 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
     return content;
   }
 
-  /** Each object reads as it was stored, and takes a label, a status and a change of its spec. */
+  /** Asserts that each object reads as it was stored, and accepts a label, a status and a change of its spec. */
   async function assertUsable(round: "first" | "present" | "again"): Promise<void> {
     const { api } = controlPlane;
     const added = round === "present" ? ADDED_DEFAULTS : {};
@@ -156,7 +157,7 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
     }
   }
 
-  /** What `ironfence check` complains of in one of its checks. */
+  /** The findings of one check of `ironfence check`. */
   async function findingsOf(id: string): Promise<string[]> {
     const { out, err } = await cli(["check", "-o", "json", "--kubeconfig", controlPlane.kubeconfig]);
     const { checks } = JSON.parse(out) as { checks: { id: string; findings: { level: string; message: string }[] }[] };
@@ -172,7 +173,7 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
     for (const folder of ["deploy/node-health-check", "deploy/crds"]) await applyManifests(api, repositoryPath(folder));
     await assertUsable("present");
     assert.deepEqual(await findingsOf("custom-resources"), []);
-    // A health check without a condition selects no node that is unhealthy: the user has to change it.
+    // A health check without conditions finds no node unhealthy, so the user must change it.
     assert.match((await findingsOf("health-checks")).join("\n"), /no-condition/);
     await applyManifests(api, join(firstVersion, "deploy/crds"));
     assert.match((await findingsOf("custom-resources")).join("\n"), /CRD of FencingTarget does not know/);

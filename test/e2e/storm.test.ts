@@ -12,9 +12,9 @@ const HOSTS_PER_ZONE = 11;
 const DEAD_PER_ZONE = 10;
 const HOSTS_MAX = 18;
 const ZONE_MAX = 4;
-/** Below it no remediation starts. */
+/** With fewer healthy nodes, no remediation starts. */
 const HEALTHY_MIN = 40;
-/** Hosts that have been ordered off by the time at which the agent is killed. */
+/** The agent is killed when this many hosts have been ordered off. */
 const ORDERED_BEFORE_KILL = 20;
 /** How long nothing may start while too few nodes are healthy. */
 const STORM_MS = 2_000;
@@ -26,7 +26,7 @@ const HOSTS = ZONES.flatMap((zone) =>
 const isDoomed = (name: string): boolean => Number(name.split("-")[1]) < DEAD_PER_ZONE;
 const DEAD = HOSTS.map(({ name }) => name).filter(isDoomed);
 
-/** Hosts that are being power-cycled, by what truly happens: from the order to be off until the OS runs again. */
+/** Follows the hosts that are really being power-cycled: from the power-off order until the OS runs again. */
 function watchCycles({ rack }: RackWorld) {
   const down = new Set<string>();
   const most = { hosts: 0, ofZone: 0 };
@@ -73,7 +73,7 @@ void describe("fifty of fifty-five nodes that die at once", () => {
       "all of them are seen",
       async () => (await healthCheck()).status?.unhealthyNodes?.length === DEAD.length,
     );
-    // Those that Kubernetes noticed first may have begun; of the others none does.
+    // Remediations of the nodes that Kubernetes noticed first may have begun. No others may begin.
     const begun = await uids();
     assert.ok(begun.size <= HOSTS.length - HEALTHY_MIN, `${begun.size} had begun`);
     await new Promise((resolve) => setTimeout(resolve, STORM_MS));
@@ -103,7 +103,7 @@ void describe("fifty of fifty-five nodes that die at once", () => {
       return isClean && (await world.remediations()).length === 0;
     });
     assert.ok(cycles.most.hosts <= HOSTS_MAX && cycles.most.ofZone <= ZONE_MAX, JSON.stringify(cycles.most));
-    // A limit that is never neared would show nothing.
+    // The test proves something only if the number of hosts comes close to the limit.
     assert.ok(cycles.most.hosts > HOSTS_MAX / 2, JSON.stringify(cycles.most));
     for (const { name } of HOSTS) {
       const { power, orders } = rack.host(name);

@@ -19,7 +19,7 @@ import type { HealthCheckView, NodeMarks, Scenario, TargetView } from "../../hac
 import { RESTORED_BY_VELERO } from "../../src/api/names/labels.ts";
 import { kstatusOf } from "../lib/kstatus.ts";
 
-/** From the corrected Secret to the next remediation: a probe, and what the health check reads from it. */
+/** Time from the corrected Secret to the next remediation: a probe, and the evaluation after it. */
 const SOON_MS = 30_000;
 const OWN_REMEDIATIONS = "/apis/ironfence.io/v1alpha1/namespaces/ironfence-system/baremetalremediations";
 
@@ -116,8 +116,8 @@ void describe("a remediation that fails for a password that was rotated", () => 
     const { api } = scenario.world;
     const host = scenario.world.host("worker-2");
     const orders = await host.orderCount("ForceOff");
-    // It has no owner, as one that a person once created: a health check deletes its own remediation of a healthy node
-    // at once.
+    // The remediation has no owner, like one that a user has created. A health check would delete its own remediation
+    // of a healthy node at once.
     await api.create(OWN_REMEDIATIONS, {
       apiVersion: "ironfence.io/v1alpha1",
       kind: "BareMetalRemediation",

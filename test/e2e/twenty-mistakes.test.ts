@@ -17,25 +17,24 @@ import type { Problem } from "../../src/cli/status/objects/object-problems.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// The mistakes of docs/how-to/mistakes.md, each played: it is reported where the page says so, within so many seconds,
-// and following the advice fixes it. One control plane and one agent serve all, so each mistake leaves the world as it
-// was.
+// Makes each mistake of docs/how-to/mistakes.md. It must be reported where the page says, within the given seconds, and
+// the advice must fix it. All mistakes share one control plane and one agent, so each test restores the original state.
 
 const CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks";
 const TEMPLATE = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
 const WORKERS = ["worker-1", "worker-2", "worker-3"];
-/** From a fixed mistake to `status` without it: a target is probed at most every 5 s. */
+/** Time from the fix until `status` no longer shows the mistake. A target is probed at most every 5 s. */
 const MENDED_S = 20;
 
 interface Row {
   mistake: string;
-  /** Where `ironfence status` says it: kind and reason. */
+  /** Kind and reason by which `ironfence status` reports the mistake. */
   kind: string;
   reason: string;
   withinS: number;
 }
 
-/** The test plays the list that users read. */
+/** The mistakes come from the page that users read. */
 const ROWS = readRows();
 
 function readRows(): Map<string, Row> {
@@ -407,7 +406,7 @@ interface Kubeconfig {
   users: { name: string; user: object }[];
 }
 
-/** One kubeconfig with a context for each of several. */
+/** Merges several kubeconfigs into one, with a context for each. */
 function merge(files: Readonly<Record<string, Kubeconfig>>): object {
   const entries = Object.entries(files);
   return {

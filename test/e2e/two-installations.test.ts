@@ -29,7 +29,7 @@ interface LeaseView {
   spec?: { holderIdentity?: string };
 }
 
-/** What a user adds who installs ironfence a second time, with another name for its Lease. */
+/** Adds what a user needs for a second installation with another name of the Lease. */
 async function installAgain({ world: { api } }: Scenario): Promise<void> {
   const metadata = { namespace: NAMESPACE, name: OTHER };
   const rules = [
@@ -82,7 +82,7 @@ void describe("two installations in one cluster", () => {
       (await holder()).endsWith(`/${OTHER}`),
     );
     const tookMs = Date.now() - killedMs;
-    // The first one renewed 2 s before it was killed, at the earliest; the second one tries every 2 to 4.4 s.
+    // The last renewal of the first agent was at most 2 s before the kill. The second agent tries every 2 to 4.4 s.
     assert.ok(tookMs > 12_000 && tookMs < 30_000, `it took over after ${tookMs} ms`);
     await walkEnds(scenario, victim, marks);
     await assertOrder(scenario, victim, OUT_OF_SERVICE);

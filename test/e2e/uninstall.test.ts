@@ -17,14 +17,13 @@ import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { applyObject, deleteManifests, readManifests } from "../../hack/lib/apply.ts";
 
-// As docs/how-to/uninstall.md has it, with what `kubectl delete -k` does: everything is deleted in order, then waited
-// for.
+// Follows docs/how-to/uninstall.md. Like `kubectl delete -k`, it requests all deletions in order and then waits.
 
 const GONE_WITHIN_MS = 60_000;
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NAMESPACES = "/api/v1/namespaces";
 const HEALTH_CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks";
-/** A health check of another operator's, which an uninstall of ironfence must leave alone. */
+/** A health check of another operator, which an uninstall of ironfence must not change. */
 const OTHERS = {
   apiVersion: "remediation.medik8s.io/v1alpha1",
   kind: "NodeHealthCheck",
@@ -70,7 +69,7 @@ void describe("an uninstall", () => {
   };
   const stopAgents = (): Promise<unknown> => Promise.all(scenario.agents.map((agent) => agent.stop()));
 
-  /** Nothing of ironfence is there any more, and what others have is as it was. */
+  /** Asserts that no object of ironfence is left and that other objects are unchanged. */
   async function assertGone(): Promise<void> {
     const { api } = scenario.world;
     const crds = await api.list<{ metadata: { name: string } }>(CRDS);
@@ -146,7 +145,7 @@ void describe("an uninstall", () => {
   });
 });
 
-/** Leaves a remediation behind that has failed. */
+/** Creates a remediation and lets it fail. */
 async function failOne(scenario: Scenario): Promise<void> {
   const { api } = scenario.world;
   await applyObject(api, {
@@ -158,7 +157,8 @@ async function failOne(scenario: Scenario): Promise<void> {
   await explain(scenario, "the remediation of a node that is not there fails", WALK_TIMEOUT_MS, async () => {
     const remediations = await api.list<RemediationView>(REMEDIATIONS);
     const failed = remediations.find(({ metadata }) => metadata.name === "no-such-node");
-    // The write after the verdict removes the finalizer: an agent that is stopped between the two would leave it.
+    // A separate write after the verdict removes the finalizer. An agent that is stopped between the two would leave
+    // it.
     const isReleased = (failed?.metadata.finalizers ?? []).length === 0;
     return isReleased && conditionOf(failed, "Succeeded")?.reason === "NodeNotFound";
   });

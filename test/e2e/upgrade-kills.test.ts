@@ -1,4 +1,4 @@
 import { testUpgradeKills } from "../lib/upgrade-kills.ts";
 
-// An upgrade and a rollback; test/nightly has more rounds.
+// One upgrade and one rollback. test/nightly has more rounds.
 testUpgradeKills(2);

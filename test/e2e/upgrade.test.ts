@@ -21,10 +21,10 @@ import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE } from "../../hack/e2e/world.ts";
 import { ALLOWED_ADDRESSES } from "../../src/api/names/annotations.ts";
 
-/** On nodes: by which this version knows its out-of-service taint. 0.1.0 does not know it. */
+/** The taint by which this version recognizes its own out-of-service taint. 0.1.0 does not have it. */
 const FENCED_TAINT = "ironfence.io/fenced-by";
 
-/** How an agent ends: as Kubernetes ends a pod, or as a machine that fails ends it. */
+/** How an agent ends: like a pod that Kubernetes stops, or like on a machine that fails. */
 const ENDS = {
   SIGTERM: async (agent: Agent): Promise<void> => {
     await agent.stop();
@@ -44,7 +44,7 @@ void describe("an agent of another version takes over in the middle of a fence",
   after(async () => {
     await scenario?.stop();
   });
-  // Also after a failure: an agent that is left over would lead in the next test.
+  // Stops all agents, also after a failure. Otherwise one of them would lead in the next test.
   afterEach(() => Promise.all((scenario?.agents ?? []).map((agent) => agent.stop())));
 
   const startFirstVersion = (): Promise<Agent> =>
@@ -59,7 +59,7 @@ void describe("an agent of another version takes over in the middle of a fence",
       const before = await beginFence(scenario, victim);
       assert.equal(stored(scenario, victim)?.status?.stateVersion, undefined, "it is 0.1.0 that has begun");
       await ENDS[end](first);
-      // 0.1.0 knows no such annotation, and the upgrade must not leave the host off.
+      // 0.1.0 does not have this annotation. Without it, the upgrade must still not leave the host off.
       await scenario.world.api.mergePatch(`/api/v1/namespaces/${NAMESPACE}/secrets/${victim}-bmc`, {
         metadata: { annotations: { [ALLOWED_ADDRESSES]: null } },
       });
@@ -70,7 +70,7 @@ void describe("an agent of another version takes over in the middle of a fence",
         isSame(await marksOf(scenario, victim), before.marks),
       );
       await remove(scenario, victim);
-      // Made again with its annotation, for the tests that follow.
+      // Creates the target and its Secret again, with the annotation, for the next tests.
       await scenario.world.api.delete(`/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/${victim}`);
       await applyFencingTarget(scenario.world, victim);
       await targetsReady(scenario);
@@ -106,14 +106,14 @@ void describe("an agent of another version takes over in the middle of a fence",
   }
 });
 
-/** What a node was before its fence. */
+/** The state of a node before its fence. */
 interface Before {
   marks: NodeMarks;
   bootID: string | undefined;
   letGo: () => Promise<void>;
 }
 
-/** Has the agent that runs fence a node, as far as the taint. */
+/** Lets the running agent fence a node until it has the taint. */
 async function beginFence(scenario: Scenario, victim: string): Promise<Before> {
   await targetsReady(scenario);
   const marks = await marksOf(scenario, victim);
@@ -121,7 +121,7 @@ async function beginFence(scenario: Scenario, victim: string): Promise<Before> {
   return { marks, bootID: status.nodeInfo?.bootID, letGo: await holdFence(scenario, victim) };
 }
 
-/** Waits until `agent` has ended a fence well that another one began, in one power cycle. */
+/** Waits until `agent` has successfully ended a fence that another agent began, in one power cycle. */
 async function fenceEnds(scenario: Scenario, victim: string, before: Before, agent: Agent): Promise<void> {
   const { world } = scenario;
   const host = world.host(victim);
@@ -144,7 +144,7 @@ async function fenceEnds(scenario: Scenario, victim: string, before: Before, age
   assert.equal(await world.bmc.powerState(host.systemUuid), "On");
 }
 
-/** Deletes a remediation that has its verdict, which no finalizer may keep. */
+/** Deletes a remediation that has its verdict, and asserts that no finalizer keeps it. */
 async function remove(scenario: Scenario, victim: string): Promise<void> {
   const { world } = scenario;
   const path = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/${victim}`;

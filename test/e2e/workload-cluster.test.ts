@@ -54,7 +54,7 @@ void describe("a workload cluster on an API server of its own", () => {
     await registerNode(workload.controlPlane.api, { name: "n1", labels: {}, systemUUID: systemRandom.uuid() });
     await applyManifests(management.api, repositoryPath("deploy/node-health-check"));
     await applyManifests(management.api, repositoryPath("deploy/kustomize"));
-    // With the permissions of the agent, and no more.
+    // Only with the permissions of the agent.
     const kubeconfig = await management.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT);
     const deps = { clock: systemClock, random: systemRandom };
     const transport = createHttpTransport(await loadCluster({ kubeconfig }), deps);
@@ -98,7 +98,7 @@ void describe("a workload cluster on an API server of its own", () => {
       async () => held.connection.state === "connected" && held.connection,
       async () => (held.connection.state === "disconnected" ? held.connection.message : held.connection.state),
     );
-  /** Whether the API server takes the credentials of the connection. */
+  /** Reads a node, which shows whether the API server accepts the credentials of the connection. */
   const readNode = async ({ runtime }: Connected): Promise<string> =>
     (await runtime.client.get(NODES, { name: "n1" }, AbortSignal.timeout(STATE_TIMEOUT_MS))).metadata.name;
 
@@ -164,7 +164,7 @@ void describe("a workload cluster on an API server of its own", () => {
     const first = await KubeApi.fromKubeconfig(firstKubeconfig);
     await workload.publishToken(management.api, "second");
     await workload.revoke("first");
-    // The API server believes a token that it has checked for some seconds more.
+    // The API server caches the validity of a token for some seconds.
     await eventually("the first token is refused", STATE_TIMEOUT_MS, () => isRefused(first));
     await first.close();
     assert.equal(await readNode(connection), "n1");
@@ -182,7 +182,7 @@ void describe("a workload cluster on an API server of its own", () => {
   });
 });
 
-/** A Cluster whose control plane is there, with one Machine, whose node is n1. */
+/** Creates a Cluster with an available control plane and one Machine, whose node is n1. */
 async function applyMachine(api: KubeApi): Promise<{ metadata: { uid: string } }> {
   const condition = (type: string) => ({ type, status: "True", reason: type, message: "", lastTransitionTime: BEFORE });
   await api.create(CLUSTERS, {
@@ -208,7 +208,7 @@ async function applyMachine(api: KubeApi): Promise<{ metadata: { uid: string } }
   return created as { metadata: { uid: string } };
 }
 
-/** Objects of the example by their names, in this cluster's place, with timeouts for tests. */
+/** Objects of the example by their names, changed for this cluster and with shorter timeouts. */
 async function exampleOf(...names: readonly string[]): Promise<Manifest[]> {
   const manifests = await readManifests(repositoryPath("examples/machine-health-check.yaml"));
   return manifests

@@ -28,7 +28,7 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-// A small cluster on sockets: HTTPS to an API server, Redfish over HTTPS to the BMCs, real time.
+// A small cluster with real sockets and real time: HTTPS to an API server, and Redfish over HTTPS to BMCs.
 
 export const NAMESPACE = "ironfence-system";
 const PASSWORD = "correct-horse";
@@ -37,10 +37,10 @@ const DEADLINE_MS = 60_000;
 export interface SocketWorld {
   server: ApiServer;
   rack: Rack;
-  /** File that leads the agent here. */
+  /** Kubeconfig for the agent. */
   kubeconfig: string;
   runtime: KubeRuntime;
-  /** What the BMCs have made of random bytes, in hex: the tokens of their sessions are among it. */
+  /** Random bytes that the BMCs have used, in hex. They include the tokens of sessions. */
   tokens: readonly string[];
   /** Status of the node's Ready condition. */
   ready: (name: string) => string | undefined;
@@ -50,16 +50,19 @@ export interface SocketOptions {
   hosts: readonly HostSpec[];
   /** Silence after which a node is Ready=Unknown. */
   monitorGracePeriodMs: number;
-  /** What the Secret of the BMCs holds; the right one by default. */
+  /** The password in the Secret of the BMCs; the right one by default. */
   password?: string;
-  /** Where that Secret lies, and what names a host's BMC; FencingTargets in ironfence's namespace by default. */
+  /**
+   * The namespace of that Secret, and a function that creates the object for a host's BMC; by default FencingTargets in
+   * ironfence's namespace.
+   */
   describe?: { namespace: string; host(server: ApiServer, host: Host, address: string): void };
 }
 
 /**
- * Starts hosts with their BMCs and nodes, and an API server; all of it ends with the test.
+ * Starts hosts with their BMCs and nodes, and an API server. All of them end with the test.
  *
- * @param start starts what is tested, which must have settled soon after `signal` aborts.
+ * @param start starts the tested program, which must end soon after `signal` aborts.
  */
 export async function startSocketWorld(
   t: TestContext,
@@ -147,7 +150,7 @@ const FENCING_TARGET: NonNullable<SocketOptions["describe"]> = {
   },
 };
 
-/** Waits until something holds. */
+/** Waits until `holds` returns true. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   const endMs = performance.now() + DEADLINE_MS;
   while (!(await holds())) {

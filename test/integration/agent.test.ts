@@ -19,7 +19,7 @@ import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { addressIn, until } from "./child-agent.ts";
 
-// The agent as a process of its own, started as users start it, on an API server over HTTPS.
+// The agent as a separate process, started as users start it, with an API server over HTTPS.
 
 const NAMESPACE = "ironfence-system";
 

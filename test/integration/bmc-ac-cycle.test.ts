@@ -13,7 +13,7 @@ const DELL = `${CHASSIS}/Actions/Oem/DellOemChassis.ExtendedReset`;
 const NVIDIA = `${CHASSIS}/Actions/Oem/NvidiaChassis.AuxPowerReset`;
 const CHASSIS_RESET = `${CHASSIS}/Actions/Chassis.Reset`;
 
-/** What vendors show, and what is sent for it. */
+/** The resources of each vendor, and the expected request. */
 const VENDORS: Record<string, { system?: Json; chassis?: Json; path: string; body: Json }> = {
   HPE: {
     system: {
@@ -65,7 +65,7 @@ function off(bmc: FakeBmc, { system = {}, chassis = {} }: { system?: Json; chass
   bmc.override = ({ method, path }) => (method === "POST" && known.has(path) ? { status: 204 } : undefined);
 }
 
-/** What was sent, but for logins. */
+/** The requests that were sent, without logins. */
 function sent(bmc: FakeBmc): unknown[] {
   return bmc.requests
     .filter(({ method, path }) => method === "POST" && path.includes("/Actions/"))

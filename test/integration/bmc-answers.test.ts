@@ -4,7 +4,8 @@ import { gzipSync } from "node:zlib";
 import { forever, hasCode, ok, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { Json, Reply } from "./bmc-fixture.ts";
 
-// What a broken or hostile BMC may answer: never a false Off, always the right code, always in time.
+// Answers of broken or hostile BMCs. The driver never reports a false Off, and always ends in time with the right error
+// code.
 
 test("the System is chosen by path, by id, or because it is alone, and never guessed", async () => {
   await using bmc = await startFakeBmc();
@@ -35,7 +36,8 @@ test("the System is chosen by path, by id, or because it is alone, and never gue
     await using device = openFake(empty);
     await assert.rejects(device.identify(forever()), hasCode("SystemNotFound"), "none was ever there");
   }
-  // Who is to be known by its identity is not found in a part of a list: another System may have the same.
+  // A System that is selected by its identity must not be taken from an incomplete list, because another System may
+  // have the same identity.
   for (const rest of [
     { "Members@odata.count": 3 },
     { "Members@odata.nextLink": "/redfish/v1/Systems?$skip=1" },
@@ -172,7 +174,7 @@ for (const [name, reply] of broken) {
       return reply;
     };
     await assert.rejects(device.readPower(forever()), (error) => {
-      // A body that stops short of its length shows as a broken connection or as our deadline.
+      // A truncated body appears as a broken connection or as our deadline.
       return name === "a truncated body" ? error instanceof Error : hasCode("BadResponse")(error);
     });
   });

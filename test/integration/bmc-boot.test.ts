@@ -80,7 +80,8 @@ test("a write that lost a race is done again once, on what is there now", async 
   );
   refusals = 9;
   await assert.rejects(device.setBootOverride("NetworkOnce", forever()), hasCode("Refused", /412/));
-  // Two tries above; now the tag as it is, the tag made strong, any tag: then the refusal is final.
+  // Two attempts above. The next ones use the tag as it is, the tag as a strong one, and any tag. Then the refusal is
+  // final.
   assert.deepEqual(
     patches(bmc)
       .slice(2)

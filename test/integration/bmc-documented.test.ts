@@ -91,7 +91,7 @@ describe("a BMC that is gone together with its host", () => {
     shared.bmc.setReachability("silent");
     const wait = { clock: shared.clock, pollMs: 330, timeoutMs: 1_500, freshReads: 2 };
     assert.ok(!(await waitForPower(device, "Off", wait, forever())).proven);
-    // The order again, of which level 1 has shown no effect, goes to the other level.
+    // Level 1 has shown no effect, so the next order goes to the other level.
     await topology.forceOff(forever());
     assert.ok((await waitForPower(topology, "Off", { ...wait, timeoutMs: 5_000 }, forever())).proven);
     assert.equal(own.host.power, "Off");

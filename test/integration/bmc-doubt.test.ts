@@ -9,17 +9,17 @@ import { systemClock as clock, systemRandom as random } from "../../src/runtime/
 import { CHASSIS, forever, hasCode, ok, openFake, PASSWORD, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json, Request } from "./bmc-fixture.ts";
 
-// Offs that are not to be believed, though the BMC says them.
+// Readings of Off that the driver must not trust.
 
 const MANAGER = "/redfish/v1/Managers/1";
 
-/** Gives the System a Manager that shows `manager`. */
+/** Adds a Manager with the properties `manager` to the System. */
 function addManager(bmc: FakeBmc, manager: Json): void {
   bmc.system["Links"] = { Chassis: [{ "@odata.id": CHASSIS }], ManagedBy: [{ "@odata.id": MANAGER }] };
   bmc.override = ({ path }) => (path === MANAGER ? ok(manager) : undefined);
 }
 
-/** The machine's clock, which `skip` puts forward. */
+/** The clock of the machine. `skip` moves it forward. */
 function skippable(): { clock: Clock; skip: (ms: number) => void } {
   let skippedMs = 0;
   return {
@@ -70,7 +70,8 @@ test("a BMC whose clock stands still is believed after the agent has seen it set
   assert.equal(await read(), "Unknown");
 });
 
-// A BMC without a battery starts in 1970 and stamps its start then; seconds later NTP sets its clock.
+// A BMC without a battery starts with a clock in 1970 and records its start with that time. Seconds later NTP sets the
+// clock.
 const SET_SINCE: Json = { DateTime: "2026-03-01T00:00:25Z", LastResetTime: "1970-01-01T00:00:20Z" };
 
 test("a BMC that dates its start before its clock was set counts as up only since it was seen, not since 1970", async () => {
@@ -118,7 +119,7 @@ test("a BMC that has shown the host On is not asked when it started, until somet
   await device.forceOff(forever());
   assert.equal((await device.readPower(forever())).state, "Off");
   assert.equal(looks(bmc), 0);
-  // It restarts: our session is gone, and its host looks Off whatever it is.
+  // The BMC restarts: our session is gone, and it reports Off whatever the real state is.
   bmc.sessions.clear();
   manager["LastResetTime"] = "2026-03-01T09:59:55Z";
   assert.equal((await device.readPower(forever())).state, "Unknown");
@@ -211,7 +212,7 @@ test("a BMC is not believed after it was out of reach, by a driver opened since,
     assert.match((await after.readPower(forever())).raw, /may have restarted/);
     skipping.skip(30_000);
     assert.equal((await after.readPower(forever())).state, "Off");
-    // Nor where it was a log-in that did not reach it.
+    // The same if a login could not reach the BMC.
     rack.bmc("one").setReachability("refused");
     await using unheard = open();
     await assert.rejects(unheard.readPower(forever()), { code: "Unreachable" });
@@ -351,7 +352,7 @@ test("a fence takes eight requests, and nine if the System is not named", async 
       if (request.path === RESET) bmc.chassis["PowerState"] = request.body["ResetType"] === "ForceOff" ? "Off" : "On";
       return manager(request);
     };
-    // A plain HTTP address is looked at for redirects once an hour, as by a probe.
+    // The driver checks a plain HTTP address for redirects once per hour, here with a probe.
     await using probe = openFake(bmc, { path });
     await probe.identify(forever());
     await probe.close();

@@ -8,7 +8,7 @@ import type { Request } from "./bmc-fixture.ts";
 const never = new AbortController().signal;
 const PASSWORD = `Pa ss"w/ö!x`;
 const TOKEN = "f00dfeed-9a/1+2==";
-/** A request as a BMC may repeat it, in the forms of headers, JSON, addresses and forms. */
+/** A request as a BMC may repeat it: in headers, JSON, addresses and forms. */
 const repeat = ({ headers }: Request): string =>
   [
     `Authorization: ${String(headers.authorization)} X-Auth-Token: ${String(headers["x-auth-token"])}`,

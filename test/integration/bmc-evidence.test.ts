@@ -7,12 +7,12 @@ import { toTime } from "../../src/runtime/time.ts";
 import { CHASSIS, forever, ok, openFake, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json, Reply } from "./bmc-fixture.ts";
 
-// The log of a BMC in the shapes in which services serve it, over real sockets.
+// Reads logs of BMCs over real sockets, in the forms of different services.
 
 const MANAGER = "/redfish/v1/Managers/1";
 const NEWEST = "Uncorrectable ECC at DIMM B2";
 
-/** Serves resources by path; those that are functions see the query. */
+/** Serves resources by path. A resource may be a function of the query. */
 function serve(bmc: FakeBmc, resources: Readonly<Record<string, Json | ((query: URLSearchParams) => Reply)>>): void {
   Object.assign(bmc.system, { LogServices: { "@odata.id": `${SYSTEM}/LogServices` } });
   Object.assign(bmc.system["Links"] as Json, { ManagedBy: [{ "@odata.id": MANAGER }] });
@@ -34,7 +34,7 @@ function entry(number: number, message = `Fan ${number} is present`): Json {
   };
 }
 
-/** `count` entries, the oldest first, of which the last is the cause. */
+/** `count` entries, oldest first. The last one is the cause. */
 function entries(count: number): Json[] {
   return Array.from({ length: count }, (_, at) => entry(at + 1, at + 1 === count ? NEWEST : undefined));
 }
@@ -357,7 +357,7 @@ describe("a fence while the log is read", () => {
     await device.forceOff(forever());
     assert.equal((await device.readPower(forever())).state, "Off");
     assert.equal((await device.readPower(forever())).state, "Off");
-    // The log still has no answer.
+    // The request for the log has no answer yet.
     const order = bmc.answered;
     assert.ok(!order.some((request) => request.includes("/SEL/Entries")));
     const found = await reading;

@@ -10,8 +10,8 @@ import { sleep } from "../../src/runtime/clock.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { forever, PASSWORD } from "./bmc-fixture.ts";
 
-// One cell of the fault matrix: one fault, one operation of one driver, on real sockets, compared with the true state
-// of the host.
+// One cell of the fault matrix: one fault and one operation of one driver, over real sockets. The result is compared
+// with the real state of the host.
 
 export const OPERATIONS = {
   identify: (device: PowerDriver) => device.identify(forever()),
@@ -30,35 +30,35 @@ const READS: readonly Operation[] = ["identify", "readPower", "readBootOverride"
 const ORDERS: readonly Operation[] = ["forceOff", "on"];
 const CHANGES: readonly Operation[] = [...ORDERS, "setBootOverride"];
 
-/**
- * What an operation comes to; an obstacle is what a probe finds in the way to Off. Several, where it depends on which
- * of two deadlines is first.
- */
+/** The result of an operation. For a probe it is the obstacle to a power-off. */
 export type Outcome = "ok" | BmcErrorCode | OffObstacle["reason"];
 export type Expected = Outcome | readonly Outcome[];
 
 export interface Fault<World> {
   name: string;
-  /** Before the first call, or within a session that works. */
+  /** Whether the fault occurs before the first call or in a working session. */
   when: "first" | "later";
-  /** What the operations come to; `ok` for those that are not named. `close` is never anything else. */
+  /**
+   * Expected results by operation; `ok` by default. `close` always succeeds. Several results are listed if it depends
+   * on the first of two deadlines.
+   */
   outcomes: Partial<Record<Operation, Expected>>;
   strike(world: World): void;
-  /** What `readPower` shows where it succeeds, if that matters. */
+  /** The expected power state if `readPower` succeeds. */
   reading?: PowerState;
-  /** The session begins with the host's identity, which later log-ins are compared with. */
+  /** The session begins with an identity check, and later logins compare with that identity. */
   identified?: boolean;
-  /** Only a deadline ends it, so the deadlines are short. */
+  /** Only a deadline ends the operation, so the deadlines are short. */
   waits?: boolean;
   /** The BMC reports a false Off, or the Off of another host: no driver can notice (see bmc-faults-proof.test.ts). */
   lies?: boolean;
-  /** Each log-in has been ended once the device is closed. */
+  /** Every session is ended when the device is closed. */
   endsSessions?: boolean;
-  /** The BMC says yes to orders, and the host does not get them, or only later. */
+  /** The BMC accepts orders, but the host does not get them, or gets them later. */
   promises?: boolean;
 }
 
-/** For faults that all operations meet alike. */
+/** The same result for all operations. */
 export function all(expected: Expected): Partial<Record<Operation, Expected>> {
   return each([...READS, ...CHANGES], expected);
 }
@@ -68,7 +68,7 @@ export function reads(expected: Expected): Partial<Record<Operation, Expected>> 
 export function orders(expected: Expected): Partial<Record<Operation, Expected>> {
   return each(ORDERS, expected);
 }
-/** Orders and the boot override. */
+/** The same result for orders and the boot override. */
 export function changes(expected: Expected): Partial<Record<Operation, Expected>> {
   return each(CHANGES, expected);
 }
@@ -77,8 +77,8 @@ function each(operations: readonly Operation[], expected: Expected): Partial<Rec
 }
 
 /**
- * Where a fault strikes: a host that stays on for longer than any cell lasts, unless the fault powers it off, and
- * another one that is off.
+ * The world of a fault: a host that stays on during the cell, unless the fault powers it off, and another host that is
+ * off.
  */
 export interface CellWorld {
   rack: Rack;
@@ -91,14 +91,14 @@ export interface CellWorld {
 }
 
 /**
- * The machine's clock, whose timers can be stretched: a busy machine must not run into short deadlines before the
- * fault.
+ * The clock of the machine with timers that can be stretched, so that short deadlines do not expire before the fault on
+ * a busy machine.
  */
 export interface CellClock extends Clock {
   stretch: number;
 }
 
-/** Each cell has its own: drivers of one clock share a breaker of refused logins by port, and ports come again. */
+/** Each cell has its own clock. Drivers with the same clock share refused logins by port, and ports are reused. */
 export function cellClock(): CellClock {
   const stretched: CellClock = {
     ...clock,
@@ -122,20 +122,20 @@ export function cellRack(): Rack {
 
 const PATIENT = { callTimeoutMs: 20_000, connectTimeoutMs: 10_000 };
 const SHORT = { callTimeoutMs: 3_000, connectTimeoutMs: 1_500 };
-/** How much later than its deadline a call may be seen to end, on a machine that is busy. */
+/** How long after its deadline a call may end on a busy machine. */
 const LATE_MS_MAX = 30_000;
 const WARM_UP_STRETCH = 20;
 
-/** A cell of the matrix, as far as it can be known without running it. */
+/** A cell of the matrix before it is run. */
 export interface Cell<World> {
   fault: Fault<World>;
   operation: Operation;
 }
 
 /**
- * Sets one cell up: the world, the driver, its session, and the fault.
+ * Prepares one cell: the world, the driver, its session, and the fault.
  *
- * @returns what runs the operation and reports its result. @throws AssertionError if the result is wrong.
+ * @returns a function that runs the operation and returns its result. It throws AssertionError if the result is wrong.
  */
 async function prepareCell<World extends CellWorld>(
   { fault, operation }: Cell<World>,
@@ -145,7 +145,7 @@ async function prepareCell<World extends CellWorld>(
   const world = await start(fault);
   const timeouts = fault.waits === true ? SHORT : PATIENT;
   const device = world.open(timeouts);
-  // A driver that was never used has nothing to close.
+  // A driver must be used once before `close` has something to do.
   if (fault.when === "later" || operation === "close") {
     world.clock.stretch = WARM_UP_STRETCH;
     await warmUp(device);
@@ -171,10 +171,10 @@ async function prepareCell<World extends CellWorld>(
   };
 }
 
-/** Cells that are set up or use the processor at once; those that wait do so at the same time, all together. */
+/** How many cells are prepared or use the CPU at the same time. Cells that only wait run all together. */
 const WIDTH = 8;
 
-/** Runs cells. @returns how many came to each outcome, and what was wrong. */
+/** Runs cells. @returns the number of cells by outcome, and the errors. */
 export async function runCells<World extends CellWorld>(
   cells: readonly Cell<World>[],
   start: (fault: Fault<World>) => Promise<World>,
@@ -207,7 +207,7 @@ export async function runCells<World extends CellWorld>(
   return { counts, failures };
 }
 
-/** A first reading, which works, and costs the time of a login. */
+/** Reads the power once without a fault, which includes the login. */
 async function warmUp(device: PowerDriver): Promise<void> {
   assert.equal((await device.readPower(forever())).state, "On", "the host is on to begin with");
 }
@@ -234,7 +234,7 @@ async function outcomeOf(
   }
 }
 
-/** What must never be, whatever the fault. */
+/** Asserts what must hold for every fault. */
 function judge(
   label: string,
   cell: { fault: Fault<never>; operation: Operation; outcome: Outcome; value: unknown; host: Host },

@@ -12,7 +12,7 @@ export interface DriverCell extends CellWorld {
   server: FakeDriver;
 }
 
-/** A driver server of a host of the rack, whose clock decides when the host is off. */
+/** Starts a driver server for a host of the rack. The clock of the rack decides when the host is off. */
 export async function startDriverCell(): Promise<DriverCell> {
   const clock = cellClock();
   const rack = cellRack();
@@ -48,7 +48,7 @@ type DriverFault = Fault<DriverCell>;
 
 const isOrder = ({ method }: Seen): boolean => method === "POST";
 
-/** Answers every status in a wrong way: each operation begins with one. */
+/** Gives a wrong answer to every status request. Each operation begins with one. */
 function onStatus(name: string, reply: Reply, expected: Expected, more: Partial<DriverFault> = {}): DriverFault {
   const outcomes = { identify: expected, readPower: expected, forceOff: expected, on: expected };
   const strike = ({ server }: DriverCell): void => {
@@ -57,7 +57,7 @@ function onStatus(name: string, reply: Reply, expected: Expected, more: Partial<
   return { name: `${name}, to a status`, when: "later", outcomes, strike, ...more };
 }
 
-/** Answers every order in a wrong way, before it takes effect. */
+/** Gives a wrong answer to every order, which has no effect. */
 function onOrder(name: string, reply: Reply, expected: Expected, more: Partial<DriverFault> = {}): DriverFault {
   const strike = ({ server }: DriverCell): void => {
     server.override = (request) => (isOrder(request) ? reply : undefined);
@@ -71,7 +71,7 @@ function onOrder(name: string, reply: Reply, expected: Expected, more: Partial<D
   };
 }
 
-/** Changes the right answer to every request of one kind on its way back: orders have taken effect by then. */
+/** Changes the correct answer to every request of one kind. Orders have already taken effect. */
 function onTheWay(
   name: string,
   change: (sent: Sent, server: FakeDriver) => Reply,
@@ -93,7 +93,7 @@ function onTheWay(
   }));
 }
 
-/** Changes what the server says of its host, in a signed answer. */
+/** Changes what the server reports about its host, in a signed answer. */
 function says(
   name: string,
   content: object,

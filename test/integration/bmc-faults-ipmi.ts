@@ -74,14 +74,14 @@ function other(name: string, strike: (world: IpmiCell) => void, more: Partial<Ip
 }
 
 const WAITS = { waits: true };
-/** Which deadline is first depends on the machine: that of the answer, or that of the call. */
+/** Depending on the machine, the deadline of the answer or that of the call comes first. */
 const UNUSABLE: Expected = ["BadResponse", "Timeout"];
-/** An order without an answer that can be used: whether it took effect is unknown. */
+/** Without a usable answer, the effect of an order is unknown. */
 const DROPPED = { ...reads(UNUSABLE), ...changes("Timeout") };
 const SILENT = { ...reads(["Timeout", "Unreachable"]), ...changes("Timeout") };
 const NOBODY: Expected = ["Unreachable", "Timeout"];
 
-/** What an answer can be that must not be believed. */
+/** Answers that the driver must not trust. */
 const SPOILT: readonly [string, Action][] = [
   ["an answer that is cut short by a byte", { type: "truncate", bytes: 1 }],
   ["an answer that is cut short", { type: "truncate", bytes: 16 }],
@@ -94,10 +94,10 @@ const SPOILT: readonly [string, Action][] = [
 export const IPMI_FAULTS: readonly IpmiFault[] = [
   ...SPOILT.map(([name, action]) => inSession(name, action, DROPPED, WAITS)),
   ...SPOILT.map(([name, action]) => inLogin(name, action, UNUSABLE, WAITS)),
-  // Nothing after the length that a handshake message gives is read; within a session the code covers every byte.
+  // A handshake message is read only up to its stated length. In a session, the authentication code covers every byte.
   inSession("an answer with a byte too many", { type: "pad", bytes: 1 }, DROPPED, WAITS),
   inLogin("an answer with a byte too many", { type: "pad", bytes: 1 }, "ok"),
-  // RAKP 2 cannot say whether the password or the code is the wrong one.
+  // RAKP message 2 does not show whether the password or the code is wrong.
   inSession("a wrong authentication code", { type: "badAuthCode" }, DROPPED, WAITS),
   inLogin("a wrong authentication code", { type: "badAuthCode" }, "AuthFailed"),
   inSession("an answer without protection", { type: "unprotected" }, DROPPED, WAITS),
@@ -113,7 +113,7 @@ export const IPMI_FAULTS: readonly IpmiFault[] = [
   inSession(
     "a network that loses and doubles",
     { type: "badNetwork", lossPercent: 10, duplicatePercent: 30 },
-    // By chance all four copies may be lost, or only old ones come.
+    // By chance all four copies may be lost, or only old copies arrive.
     all(["ok", "Timeout", "BadResponse"]),
   ),
   inSession("doubled requests", { type: "duplicateRequest" }, {}),
@@ -133,7 +133,7 @@ export const IPMI_FAULTS: readonly IpmiFault[] = [
   inSession("completion code busy", { type: "completionCode", completionCode: 0xc0 }, all("Busy")),
   inSession("completion code timeout", { type: "completionCode", completionCode: 0xc3 }, all("Timeout")),
   inSession("completion code initialising", { type: "completionCode", completionCode: 0xd2 }, all("Busy")),
-  // Identity is made of what the BMC gives; what is not for us counts as absent.
+  // The identity consists of what the BMC returns. A part that it refuses counts as absent.
   inSession(
     "completion code privilege",
     { type: "completionCode", completionCode: 0xd4 },
@@ -199,7 +199,7 @@ export const IPMI_FAULTS: readonly IpmiFault[] = [
     { ...reads(NOBODY), ...changes("Timeout") },
     WAITS,
   ),
-  // A reading logs in again; an order into a session that is gone is not sent again.
+  // A reading logs in again. An order that was sent in a lost session is not repeated.
   other("a restart of the BMC between calls", ({ bmc }) => bmc.restart(0), {
     outcomes: { ...reads(["ok", "Timeout"]), ...changes("Timeout") },
     waits: true,

@@ -19,17 +19,17 @@ import type { IpmiCell } from "./bmc-faults-ipmi.ts";
 import { startRedfishCell } from "./bmc-faults-redfish.ts";
 import type { RedfishCell } from "./bmc-faults-redfish.ts";
 
-// A BMC that lies can make a driver read Off from a host that runs. No one such reading may pass as a proof: not in the
-// count that the remediation keeps, not in the wait that the command line uses, and none at all of another host.
+// A BMC with a fault can make a driver read Off although the host runs. A single such reading must not count as a
+// proof, neither in the remediation nor in the command line. A reading of another host must never count.
 
 const TIMEOUTS = { callTimeoutMs: 2_000, connectTimeoutMs: 2_000 };
-/** Readings of one story: enough for a lie at the beginning, in the middle and at the end. */
+/** Readings per story: enough for a false reading at the beginning, in the middle and at the end. */
 const READINGS = 9;
 
 interface Lies<World> {
-  /** The next reading, and it alone, is Off; all that there is to read says so. */
+  /** Makes only the next reading Off. All resources that it reads agree. */
   lieOnce(world: World): void;
-  /** The next reading fails. */
+  /** Makes the next reading fail. */
   failOnce(world: World): void;
 }
 
@@ -68,7 +68,7 @@ const driver: Lies<DriverCell> = {
   },
 };
 
-/** The device as the remediation has it: with the check of who answers. */
+/** The device as a remediation uses it, with the identity check. */
 function fenceable(world: CellWorld): Topology {
   const { systemUUID } = world.host.spec;
   return new Topology([{ level: 1, driver: world.open(TIMEOUTS) }], ([answer]) =>
@@ -78,7 +78,7 @@ function fenceable(world: CellWorld): Topology {
   );
 }
 
-/** Reads as the remediation does. @returns how many readings were Off. */
+/** Reads like a remediation, and asserts that there is never a proof. @returns how many readings were Off. */
 async function assertNeverProven(device: Topology, before: (reading: number) => void): Promise<number> {
   let seen = NOTHING_READ;
   let offReadings = 0;
@@ -124,7 +124,7 @@ function stories<World extends RedfishCell | IpmiCell | DriverCell>(
 
   test(`${name}: one false Off between failures is not proof`, () =>
     inWorld(async (world, device) => {
-      // The check of who answers reads as well, and would use the lie up.
+      // The identity check also reads the power, and would use up the false reading.
       await device.readPower(forever());
       const reported = await assertNeverProven(device, (reading) => {
         if (reading === 4) lies.lieOnce(world);
@@ -154,7 +154,7 @@ function stories<World extends RedfishCell | IpmiCell | DriverCell>(
 
   test(`${name}: an Off from before an order proves nothing about it, late as it takes effect`, () =>
     inWorld(async (world, device) => {
-      // Always the state from before the order, which has yet to arrive.
+      // The BMC always reports the state before the order, which has not arrived yet.
       world.bmc.orderDelayMs = 600_000;
       await device.forceOff(forever());
       assert.equal(await assertNeverProven(device, () => undefined), 0);

@@ -19,7 +19,7 @@ export interface RedfishCell extends CellWorld {
 
 let certificates: Promise<MockCertificates> | undefined;
 
-/** @param scheme `http` where TLS does not matter: it costs time. */
+/** @param scheme `http` if the fault does not concern TLS, because TLS takes time. */
 export async function startRedfishCell(scheme: "http" | "https"): Promise<RedfishCell> {
   const clock = cellClock();
   const password = new Secret(PASSWORD);
@@ -61,7 +61,7 @@ export async function startRedfishCell(scheme: "http" | "https"): Promise<Redfis
 
 type RedfishFault = Fault<RedfishCell>;
 
-/** A fault of every request, or of those that `match` names. */
+/** A fault of every request, or of those that `match` selects. */
 function fault(
   name: string,
   when: "first" | "later",
@@ -86,12 +86,12 @@ const refusal = (code: number, messageId: string): FaultRule["action"] => ({
   headers: { "content-type": "application/json" },
   body: JSON.stringify({ error: { code: messageId, "@Message.ExtendedInfo": [{ MessageId: messageId }] } }),
 });
-/** The host is off at once, without an order, and its BMC has noticed nothing. */
+/** Powers the host off at once without an order. Its BMC does not notice. */
 function powerOff({ host }: RedfishCell): void {
   host.cutMains();
   host.restoreMains();
 }
-/** A chassis that spoils the readings of a host that is truly off. */
+/** A chassis whose fault affects the readings of a host that is really off. */
 const chassis = (what: string, action: FaultRule["action"], more: Partial<RedfishFault>): RedfishFault =>
   other(
     `a chassis that ${what}, of a host that is off`,
@@ -101,7 +101,7 @@ const chassis = (what: string, action: FaultRule["action"], more: Partial<Redfis
     },
     more,
   );
-/** A host that is off, and whose System does not say any more who it is. */
+/** Powers the host off, and removes the identity from its System. */
 function vanishIdentity(world: RedfishCell): void {
   powerOff(world);
   const properties = { UUID: null, SerialNumber: null };
@@ -402,7 +402,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
   ),
   other("Off while on", ({ bmc }) => bmc.pretendPower("Off", 600_000), { lies: true }),
   other("flapping", ({ bmc }) => bmc.flapPower(600_000), {
-    // The ETag flaps as well, and the chassis is read after the System.
+    // The ETag changes as well, and the chassis is read after the System.
     outcomes: { setBootOverride: ["ok", "Refused"], findOffObstacle: "ChassisDisagrees" },
   }),
   other("stale readings", ({ bmc }) => bmc.freezePower(600_000)),
@@ -423,7 +423,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
   other("another host answers", ({ rack, bmc }) => bmc.rewire(rack.host("other")), { lies: true, promises: true }),
 ];
 
-/** Whether the fault is one of TLS. */
+/** The scheme for a fault: `https` if it is a fault of TLS. */
 export function schemeFor({ name }: RedfishFault): "http" | "https" {
   return name.startsWith("bad TLS") ? "https" : "http";
 }

@@ -13,13 +13,13 @@ import { PASSWORD } from "./bmc-fixture.ts";
 export interface SnmpCell extends CellWorld {
   mock: SnmpMock;
   outlet: Outlet;
-  /** Nothing listens any more at the address of the PDU. */
+  /** Closes the port of the PDU. */
   unplug(): Promise<void>;
 }
 
 const USER = "fence";
 
-/** A PDU with the one outlet of a host of the rack. */
+/** Starts a PDU with the only outlet of a host in the rack. */
 export async function startSnmpCell(): Promise<SnmpCell> {
   const clock = cellClock();
   const rack = cellRack();
@@ -62,7 +62,7 @@ type SnmpFault = Fault<SnmpCell>;
 
 const WAITS = { waits: true };
 
-/** Every operation begins with a read. */
+/** A fault of reads. Every operation begins with one. */
 function onRead(name: string, action: FaultAction, expected: Expected, more: Partial<SnmpFault> = {}): SnmpFault {
   const outcomes = { identify: expected, readPower: expected, findOffObstacle: expected, ...orders(expected) };
   const strike = ({ mock }: SnmpCell): void => void mock.addFault({ steps: ["get"], action });
@@ -74,7 +74,7 @@ function onOrder(name: string, action: FaultAction, expected: Expected, more: Pa
   return { name: `${name}, to an order`, when: "later", outcomes: orders(expected), strike, ...more };
 }
 
-/** The same for reads and for orders. */
+/** The same fault of reads and of orders. */
 function onBoth(name: string, action: FaultAction, expected: Expected, more: Partial<SnmpFault> = {}): SnmpFault[] {
   return [onRead(name, action, expected, more), onOrder(name, action, expected, more)];
 }

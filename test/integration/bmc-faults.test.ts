@@ -9,15 +9,14 @@ import { IPMI_FAULTS, startIpmiCell } from "./bmc-faults-ipmi.ts";
 import { SNMP_FAULTS, startSnmpCell } from "./bmc-faults-snmp.ts";
 import { REDFISH_FAULTS, schemeFor, startRedfishCell } from "./bmc-faults-redfish.ts";
 
-// The fault matrix: each fault of each protocol against each operation of its driver. Whatever the fault: never a false
-// Off, never a call that outlives its deadline, never a success of what did not happen, and the right code out of the
-// closed set.
+// The fault matrix: each fault of each protocol with each operation of its driver. There is never a false Off, a call
+// that outlives its deadline, or a success without an effect. Every error has the right code.
 
-/** IPMI has nothing in the way to Off that a probe could find. */
+/** The IPMI driver has no check for obstacles to a power-off. */
 const IPMI_OPERATIONS = OPERATION_NAMES.filter((operation) => operation !== "findOffObstacle");
-/** A driver server sets no boot override. */
+/** Driver servers do not support boot overrides. */
 const DRIVER_OPERATIONS = IPMI_OPERATIONS.filter((operation) => !operation.endsWith("BootOverride"));
-/** Nor does an outlet. */
+/** Outlets do not support boot overrides either. */
 const SNMP_OPERATIONS = OPERATION_NAMES.filter((operation) => !operation.endsWith("BootOverride"));
 
 test("the matrix is the product of its lists, and large enough", () => {
@@ -87,7 +86,7 @@ async function runMatrix<World extends CellWorld>(
   if (failures.length > 0) throw new AggregateError(failures, failures.map(String).join("\n"));
 }
 
-/** The matrix as the documentation shows it. */
+/** The matrix as a table for the documentation. */
 function tableOf<World>(faults: readonly Fault<World>[], operations: readonly Operation[]): string {
   const shown = operations.filter((operation) => operation !== "close");
   const rows = faults.map(({ name, outcomes }) => [

@@ -5,14 +5,14 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { CHASSIS, forever, hasCode, ok, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json, Reply, Request } from "./bmc-fixture.ts";
 
-// Odd services of the field, one at a time: a host behind each is fenced, or what stands in the way is found
-// beforehand.
+// Unusual Redfish services from the field, one per test. The driver fences a host behind each, or a probe finds the
+// obstacle before an outage.
 
 const isLogin = ({ method, path }: Request): boolean => method === "POST" && path === SESSIONS;
 const resetAction = (bmc: FakeBmc): Json =>
   (bmc.system["Actions"] as Record<string, Json>)["#ComputerSystem.Reset"] ?? {};
 
-/** A clock of which the test moves the hands; its timers are real. */
+/** A clock whose time the test sets. Its timers are real. */
 function handClock(): Clock & { advance: (ms: number) => void } {
   let aheadMs = 0;
   return {
@@ -24,7 +24,7 @@ function handClock(): Clock & { advance: (ms: number) => void } {
   };
 }
 
-/** A whole fence. */
+/** Runs a whole fence. */
 async function fence(bmc: FakeBmc, options: Parameters<typeof openFake>[1] = {}): Promise<void> {
   await using device = openFake(bmc, options);
   await device.identify(forever());

@@ -11,7 +11,7 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-// A Redfish service of one System, small enough to answer in any shape that a test wants.
+// A small Redfish service with one System, whose answers tests can change in any way.
 
 export const SYSTEM = "/redfish/v1/Systems/1";
 export const RESET = `${SYSTEM}/Actions/ComputerSystem.Reset`;
@@ -28,7 +28,7 @@ export interface Request {
   body: Json;
 }
 
-/** `reset` breaks the connection, `hang` never answers. A string body goes out as it is. */
+/** `reset` breaks the connection, `hang` never answers. A string body is sent unchanged. */
 export type Reply =
   | "reset"
   | "hang"
@@ -36,19 +36,19 @@ export type Reply =
 
 export interface FakeBmc {
   url: string;
-  /** What the System shows; an order sets PowerState at once. */
+  /** The System resource. An order sets PowerState at once. */
   system: Json;
   chassis: Json;
-  /** Those that are open, by their paths: the first that was ever given is `SESSIONS/1`, and its token is `token-1`. */
+  /** Paths of the open sessions. The first session is `SESSIONS/1`, and its token is `token-1`. */
   sessions: Set<string>;
   requests: Request[];
   /** Requests as `METHOD path`, in order. */
   log(): string[];
-  /** Answers before the service does; undefined leaves it to the service. */
+  /** Answers instead of the service; undefined lets the service answer. */
   override: (request: Request) => Reply | undefined;
-  /** Requests that were answered to the end, as `METHOD path`. */
+  /** Completely answered requests, as `METHOD path`. */
   answered: string[];
-  /** Holds every answer back, after its effect. */
+  /** Delays every answer, after the effect of the request. */
   hold: () => Promise<void>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -128,7 +128,7 @@ export async function startFakeBmc(tls?: https.ServerOptions): Promise<FakeBmc> 
   return bmc;
 }
 
-/** Sessions that each BMC has given. */
+/** The number of sessions that each BMC has created. */
 const GIVEN = new WeakMap<FakeBmc, number>();
 
 function answer(bmc: FakeBmc, { method, path, headers, body }: Request): Reply {
@@ -176,7 +176,9 @@ export function redfishError(status: number, messageId: string, message = ""): R
   };
 }
 
-/** Each BMC has its own: drivers of one clock share what they have met at an address, and ports come again. */
+/**
+ * Each BMC has its own clock. Drivers with the same clock share what they know about an address, and ports are reused.
+ */
 const CLOCKS = new WeakMap<object, Clock>();
 
 function clockOf(bmc: object): Clock {
@@ -185,7 +187,7 @@ function clockOf(bmc: object): Clock {
   return clock;
 }
 
-/** Opens the driver for a fake, with short time-outs and no log. */
+/** Opens the driver for a fake BMC, with short timeouts and without a log. */
 export function openFake(
   bmc: Pick<FakeBmc, "url">,
   options: {
@@ -224,7 +226,7 @@ export function openFake(
   return Object.assign(device, { [Symbol.asyncDispose]: () => device.close() });
 }
 
-/** For `assert.rejects`: a BmcError of this code. */
+/** A predicate for `assert.rejects`: a BmcError with this code. */
 export function hasCode(code: BmcErrorCode, words?: RegExp): (error: unknown) => boolean {
   return (error) => {
     if (!(error instanceof BmcError)) throw error;

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { forever, hasCode, openFake, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
-// An agent that was suspended in the middle of a call continues that call, although another agent may have its lease
-// now.
+// An agent that is suspended during a call continues that call later, although another agent may have the lease by
+// then.
 
 test("no order leaves over Redfish once the process may give none, though the call has logged in and read before", async () => {
   await using bmc = await startFakeBmc();

@@ -11,7 +11,7 @@ import { startIpmiWorld } from "./ipmi-fixture.ts";
 
 const REFUSED = { status: 400, body: { error: { code: "Base.1.8.ActionNotSupported", message: "no" } } };
 
-/** Lists these reset types next to the action, or in its ActionInfo. */
+/** Puts these reset types next to the action, or in its ActionInfo. */
 function list(bmc: FakeBmc, types: readonly string[] | undefined, where: "action" | "info" = "action"): void {
   const info = "/redfish/v1/Systems/1/ResetActionInfo";
   bmc.system["Actions"] = {
@@ -131,7 +131,7 @@ describe("an NMI over IPMI", () => {
   });
 });
 
-/** A device that reads so, answers an NMI so, and counts them. */
+/** A device with these readings and this answer to an NMI, which counts NMIs. */
 function fakeDevice(
   options: { power?: PowerReading["state"]; nmi?: "taken" | "none" | BmcErrorCode; serial?: string } = {},
 ): PowerDriver & { nmis: number } {

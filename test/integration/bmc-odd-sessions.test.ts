@@ -15,12 +15,12 @@ import {
 } from "./bmc-fixture.ts";
 import type { FakeBmc, Json, Reply, Request } from "./bmc-fixture.ts";
 
-// Log-ins, identities and tags in the odd ways of some services.
+// Unusual logins, identities and ETags of some services.
 
 const isLogin = ({ method, path }: Request): boolean => method === "POST" && path === SESSIONS;
 const TOKEN = "token-1";
 
-/** Answers the log-in so; the session is at `SESSIONS/1`. */
+/** Answers the login with these headers and this body. The session is `SESSIONS/1`. */
 function login(bmc: FakeBmc, headers: Record<string, string>, body: Json = {}): void {
   bmc.override = (request): Reply | undefined => {
     if (!isLogin(request)) return undefined;
@@ -278,7 +278,7 @@ describe("an identity that changes while the host is off", () => {
     bmc.system["SerialNumber"] = "SN-0002";
     bmc.sessions.clear();
     await assert.rejects(device.on(forever()), hasCode("Refused", /another host answers/));
-    // The first try met the old session, and was not carried out.
+    // The first attempt used the old session and had no effect.
     assert.ok(bmc.log().filter((line) => line === `POST ${RESET}`).length <= orders + 1);
     assert.equal(bmc.system["PowerState"], "Off");
   });

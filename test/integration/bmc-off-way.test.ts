@@ -6,9 +6,9 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { CHASSIS, forever, hasCode, ok, openFake, redfishError, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json } from "./bmc-fixture.ts";
 
-// The way to a proven Off, gone beforehand: a probe finds what an outage must not be the first to show.
+// A probe checks before an outage that a power-off can be ordered and proven.
 
-/** A clock of which the test moves the hands; its timers are real. */
+/** A clock whose time the test sets. Its timers are real. */
 function handClock(): Clock & { advance: (ms: number) => void } {
   let aheadMs = 0;
   return {
@@ -23,7 +23,7 @@ function handClock(): Clock & { advance: (ms: number) => void } {
 const resetAction = (bmc: FakeBmc): Json =>
   (bmc.system["Actions"] as Record<string, Json>)["#ComputerSystem.Reset"] ?? {};
 
-/** Lists the values that it accepts in the action itself. */
+/** Puts the accepted values in the action itself. */
 function list(bmc: FakeBmc, ...types: string[]): void {
   resetAction(bmc)["ResetType@Redfish.AllowableValues"] = types;
 }
@@ -31,7 +31,7 @@ function list(bmc: FakeBmc, ...types: string[]): void {
 const orders = (bmc: FakeBmc): unknown[] =>
   bmc.requests.filter(({ method, path }) => method === "POST" && path === RESET).map(({ body }) => body["ResetType"]);
 
-/** Two readings after an order. */
+/** Reads the power twice after an order. */
 async function readTwice(device: ReturnType<typeof openFake>): Promise<string[]> {
   return [(await device.readPower(forever())).state, (await device.readPower(forever())).state];
 }
@@ -204,7 +204,7 @@ describe("the permissions of the account, if it may read them", () => {
   const ROLE = "/redfish/v1/AccountService/Roles/Own";
   const link = (path: string): Json => ({ "@odata.id": path });
 
-  /** An AccountService with an empty slot, another client, and us. */
+  /** Adds an AccountService with an empty slot, another client, and our account. */
   function addAccounts(bmc: FakeBmc, account: Json, role: Json): void {
     const tree: Record<string, Json> = {
       "/redfish/v1/": { Systems: link("/redfish/v1/Systems"), AccountService: link("/redfish/v1/AccountService") },
@@ -430,7 +430,7 @@ describe("a power button that is all there is to power a host on", () => {
       await assert.rejects(second.on(forever()), hasCode("Busy"));
       assert.deepEqual(orders(bmc), ["PushPowerButton"]);
       bmc.override = () => undefined;
-      // Longer than a BMC that was out of reach is doubted.
+      // Longer than the time for which an unreachable BMC is distrusted.
       clock.advance(60_000);
       await second.on(forever());
       assert.deepEqual(orders(bmc), ["PushPowerButton", "PushPowerButton"]);
@@ -443,7 +443,7 @@ describe("a power button that is all there is to power a host on", () => {
       bmc.override = ({ method, path }) => (method === "POST" && path === RESET ? { status: 204 } : undefined);
       await using device = openFake(bmc, { clock });
       await device.on(forever());
-      // The list is by state, and the state lags.
+      // The BMC lists values by power state, and its state is late.
       list(bmc, "ForceOff", "PushPowerButton");
       await device.identify(forever());
       clock.advance(20_000);

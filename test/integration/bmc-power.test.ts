@@ -35,7 +35,7 @@ test("identify, order off, two reads, order on: eight requests, one session, end
   await device.on(forever());
   await device.close();
   assert.deepEqual(bmc.log(), [
-    // Over plain HTTP alone, and once an hour: whether it redirects.
+    // The check for redirects, once per hour and only over plain HTTP.
     "GET /redfish/v1/",
     `POST ${SESSIONS}`,
     `GET ${SYSTEM}`,
@@ -348,10 +348,10 @@ test("a task is watched for a refusal, not for a proof", async () => {
   looks = 0;
   ending = { TaskState: "Exception" };
   await assert.rejects(device.forceOff(forever()), hasCode("Refused", /Exception/));
-  // Never ending: the order counts as accepted.
+  // The task never ends, so the order counts as accepted.
   ending = { TaskState: "Running" };
   await device.forceOff(forever());
-  // A task that asks not to be looked at for a minute is not looked at.
+  // If a task asks the client to wait for a minute, the driver does not poll it.
   looks = 0;
   bmc.override = ({ path }) =>
     path === RESET ? { status: 202, headers: { location: task, "retry-after": "60" } } : undefined;

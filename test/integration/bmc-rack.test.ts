@@ -9,7 +9,7 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { forever, hasCode, openFake, PASSWORD } from "./bmc-fixture.ts";
 
-// The driver against a whole simulated BMC with TLS, sessions and hosts that take their time.
+// The driver with a complete simulated BMC: TLS, sessions, and hosts with realistic delays.
 
 async function startRack(ways: Pick<RedfishMockOptions, "resetTypesIn" | "bootIn"> = {}) {
   const authority = await createCertificateAuthority(clock, "rack CA");

@@ -63,7 +63,7 @@ test("a wrong password is AuthFailed, and the driver tries it once, even if it i
   await assert.rejects(device.forceOff(forever()), hasCode("AuthFailed"));
   await assert.rejects(device.on(forever()), hasCode("AuthFailed"));
   assert.equal(logins(bmc), 1);
-  // Over plain HTTP the root is read first, to see whether it redirects.
+  // Over plain HTTP the driver first reads the root to check for a redirect.
   assert.deepEqual(bmc.log(), ["GET /redfish/v1/", `POST ${SESSIONS}`]);
 });
 
@@ -220,10 +220,10 @@ test("after a new log-in nothing is ordered if another host answers than before"
   for (const other of [{ UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" }, { SerialNumber: "SN-0002" }, { UUID: null }]) {
     await device.identify(forever());
     Object.assign(bmc.system, other);
-    // Found out by the order itself, which the old session's token does not let through …
+    // The order itself finds that the token of the old session is refused …
     bmc.sessions.clear();
     await assert.rejects(device.on(forever()), isRefused);
-    // … or by a reading before it.
+    // … or a reading before it does.
     bmc.sessions.clear();
     await device.readPower(forever());
     const before = changes().length;
@@ -234,7 +234,7 @@ test("after a new log-in nothing is ordered if another host answers than before"
   }
   assert.equal(bmc.system["PowerState"], "On");
   assert.equal((bmc.system["Boot"] as Json)["BootSourceOverrideEnabled"], "Disabled");
-  // Whether that is the host is for the caller to judge, who asks again.
+  // The driver only reports that the identity must be checked again. The caller decides whether this is the host.
   Object.assign(bmc.system, { UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" });
   await device.identify(forever());
   await device.forceOff(forever());

@@ -26,8 +26,7 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { PASSWORD } from "./bmc-fixture.ts";
 
-// Processes that are stopped in the middle of a fence: BMCs have few sessions, and no session of the agent may stay
-// open.
+// Processes that are stopped during a fence. BMCs have few sessions, so the agent must leave none open.
 
 const NAMESPACE = "ironfence-system";
 const USERNAME = "fencing";
@@ -57,7 +56,7 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
 
   const address = (name: string): string => (name === "over-ipmi" ? ipmi.address : `redfish+${redfish.url}`);
   const sessions = (): number => ipmi.sessionCount + redfish.sessionCount;
-  /** The last datagram of a process may still be on its way. By themselves the BMCs end a session after a minute. */
+  /** The last datagram of a process may still be in transit. BMCs end an idle session only after a minute. */
   const sessionsLeft = async (): Promise<number> => {
     const endMs = performance.now() + ARRIVAL_MS_MAX;
     while (sessions() > 0 && performance.now() < endMs) await delay(20);
@@ -122,7 +121,10 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
   });
 });
 
-/** Waits until `holds`. @throws Error with the process's last words where it ends before, or in the end. */
+/**
+ * Waits until `holds` returns true. @throws Error with the last output of the process if it ends first, or after a
+ * timeout.
+ */
 async function until(child: Child, what: string, holds: () => Promise<boolean>): Promise<void> {
   for (const endMs = Date.now() + DEADLINE_MS; Date.now() < endMs; await delay(50)) {
     if (await holds()) return;

@@ -5,9 +5,9 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { forever, hasCode, ok, openFake, redfishError, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Reply, Request } from "./bmc-fixture.ts";
 
-// HPE iLO, AMI MegaRAC and NVIDIA's GB200 and GB300 answer 401 to valid logins and sessions now and then.
+// HPE iLO, AMI MegaRAC and NVIDIA's GB200 and GB300 sometimes answer 401 to valid logins and sessions.
 
-/** A clock whose waits are short, so that spaced tries do not hold the test up; it records them. */
+/** A clock that shortens and records waits, so that pauses between attempts do not slow the test down. */
 function hastyClock(): Clock & { waits: number[] } {
   const waits: number[] = [];
   return {
@@ -20,7 +20,7 @@ function hastyClock(): Clock & { waits: number[] } {
   };
 }
 
-/** Answers 401 to the next `count` requests that fit. */
+/** Answers 401 to the next `count` requests that match. */
 function stray(bmc: FakeBmc, count: number, fits: (request: Request) => boolean): void {
   let left = count;
   bmc.override = (request): Reply | undefined => {
@@ -144,7 +144,7 @@ describe("sessions that a BMC has denied, rightly or not", () => {
 });
 
 describe("a stray 401 in a session", () => {
-  /** Only the session service can answer for the BMC: it has no Manager, and its chassis shows no power. */
+  /** The BMC has no Manager, and its chassis shows no power, so only the session service shows a restart. */
   it("a stray 401 in a session is not taken for a restart: an Off is still proven", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { path: SYSTEM });

@@ -21,7 +21,7 @@ test("a certificate that no known CA has signed is refused before anything is se
   for (const tls of [{ insecureSkipVerify: false }, { ca: stranger.certPem, insecureSkipVerify: false }]) {
     await using device = openFake(bmc, { tls });
     await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", /sha256Fingerprint/));
-    // What to compare with the BMC's own console, and then to pin.
+    // The fingerprint that a user compares with the console of the BMC and then pins.
     await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", new RegExp(good.sha256Fingerprint)));
   }
   assert.deepEqual(bmc.requests, []);

@@ -7,7 +7,7 @@ import type { FakeBmc, Json, Reply, Request } from "./bmc-fixture.ts";
 import { VENDORS } from "./bmc-vendors.ts";
 import type { TreeState, Vendor } from "./bmc-vendors.ts";
 
-// The driver against the shapes of real servers' services: the same fence on each, with each one's own ways.
+// The same fence with the resource tree and the special behavior of each vendor's server.
 
 const TOKEN = "vendor-token";
 
@@ -64,7 +64,7 @@ function isLoggedIn(bmc: FakeBmc, vendor: Vendor, { headers }: Request): boolean
   return headers.authorization === `Basic ${Buffer.from(`fence:${PASSWORD}`).toString("base64")}`;
 }
 
-/** Whether a request writes no more than a session, a power order or the boot override. */
+/** Whether a request writes only a session, a power order or the boot override. */
 function isExpectedWrite(vendor: Vendor, request: Request): boolean {
   const { method, path, body } = request;
   const isLoginTried = method === "POST" && path.replace(/\/$/, "").endsWith("/SessionService/Sessions");
@@ -75,7 +75,7 @@ function isExpectedWrite(vendor: Vendor, request: Request): boolean {
   return method === "PATCH" && Object.keys(body).join() === "Boot" && isBoot;
 }
 
-/** Orders on as the remediator does: again where the BMC will not yet. */
+/** Orders On like the remediator: it repeats the order if the BMC cannot do it yet. */
 async function orderOn(device: PowerDriver): Promise<void> {
   try {
     await device.on(forever());

@@ -2,30 +2,30 @@ import { gzipSync } from "node:zlib";
 import { redfishError } from "./bmc-fixture.ts";
 import type { Json, Reply, Request } from "./bmc-fixture.ts";
 
-// Small trees in the shapes of real servers' services, from their makers' public documents: only what a fence touches,
-// and each maker's own ways. The values are made up.
+// Small resource trees of real servers, from public documents of their vendors: only what a fence uses, and the special
+// behavior of each vendor. The values are invented.
 
 const ROOT = "/redfish/v1";
 const UUID = "30343536-3138-4d32-3230-343130395a4c";
 
-/** One server's service. */
+/** The service of one server. */
 export interface Vendor {
   name: string;
-  /** The address's path: the System where the service has several. */
+  /** The path in the address, which names the System if the service has several. */
   path: string;
   systemPath: string;
   resources: Record<string, Json>;
-  /** Where sessions are made; absent: basic authentication alone. */
+  /** The collection of sessions; absent if there is only basic authentication. */
   sessions?: { path: string; location: (path: string) => string };
-  /** Chassis that show the host's power. */
+  /** Chassis that show the power of the host. */
   chassis: readonly string[];
   resetPath: string;
-  /** Which resource takes the boot override; absent: none. */
+  /** The resource that accepts the boot override; absent if there is none. */
   bootPath?: string;
-  /** What this maker answers in its own way; undefined: as the standard has it. */
+  /** Special answers of this vendor; undefined for an answer by the standard. */
   quirk?: (request: Request, state: TreeState) => Reply | undefined;
   expected: { systemUUID?: string; serialNumber?: string };
-  /** What the service received, beyond what is common, is checked here at the end. */
+  /** Whether the test also sets the boot override. */
   boots: boolean;
 }
 
@@ -54,7 +54,7 @@ interface Shape {
   sessionsLink?: string;
 }
 
-/** The resources that all share, around a System of this shape. */
+/** The resources that all trees share, with a System of this shape. */
 function tree(shape: Shape): Pick<Vendor, "systemPath" | "resources" | "resetPath" | "chassis" | "path"> {
   const systemPath = `${ROOT}/Systems/${shape.id}`;
   const resetPath = `${systemPath}/Actions/ComputerSystem.Reset`;
@@ -112,7 +112,7 @@ const isReset = ({ method, path }: Request): boolean => method === "POST" && /Ac
 const wanted = ({ body }: Request): "On" | "Off" => (body["ResetType"] === "ForceOff" ? "Off" : "On");
 const isAlready = (request: Request, state: TreeState): boolean => isReset(request) && wanted(request) === state.power;
 
-/** PATCH is refused without the tag that GET gives. */
+/** Refuses a PATCH without the ETag of the last GET. */
 function requireTag(tag: string, missingStatus: number): NonNullable<Vendor["quirk"]> {
   return ({ method, headers, path }, { resources }) => {
     if (method === "GET" && resources[path] !== undefined) {
@@ -131,7 +131,7 @@ const idrac = (sessionsLink: string): ReturnType<typeof tree> =>
     types: ["On", "ForceOff", "ForceRestart", "GracefulShutdown", "PushPowerButton", "Nmi"],
     chassis: {
       [`${ROOT}/Chassis/System.Embedded.1`]: { ChassisType: "RackMount", PowerState: "On" },
-      // The backplane is an enclosure of its own, and keeps its power.
+      // The backplane is a separate enclosure and stays powered.
       [`${ROOT}/Chassis/Enclosure.Internal.0-1:RAID.Integrated.1-1`]: { ChassisType: "Enclosure" },
     },
     managers: {
@@ -150,7 +150,7 @@ const ilo = (type: string): ReturnType<typeof tree> =>
     system: { "@odata.type": type },
   });
 
-/** iLO 4 and 5 have a slash at the end of every path, and send there who comes without. */
+/** iLO 4 and 5 have a slash at the end of every path, and redirect requests without it. */
 function iloWays(answer: (request: Request, state: TreeState) => Reply | undefined): NonNullable<Vendor["quirk"]> {
   return (request, state) => {
     const { method, path } = request;

@@ -7,10 +7,10 @@ import { forever, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-
 import type { Request } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
-// A BMC may be reached by others, too: all that is ever written to it are sessions, power orders and, for a network
-// boot, the boot override.
+// Other clients may use the same BMC, so the driver writes only sessions, power orders and, for a network boot, the
+// boot override.
 
-/** Every call of a driver, but the boot override. */
+/** Makes every call of a driver except the boot override. */
 async function fence(device: PowerDriver): Promise<void> {
   await device.identify(forever());
   await device.readSupportedOrders?.(forever());
@@ -26,7 +26,7 @@ async function bootFromNetwork(device: PowerDriver): Promise<void> {
   await device.setBootOverride("None", forever());
 }
 
-/** A request that changes something, in a few words: what is written, not which values. */
+/** A short description of a request that changes something, without the values. */
 const inWords = ({ method, path, body }: Request): string =>
   `${method} ${path.replace(/Sessions\/.*/, "Sessions/…")} ${JSON.stringify(body, (key, value: unknown) =>
     typeof value === "string" && key !== "ResetType" ? "…" : value,
@@ -55,7 +55,7 @@ test("a network boot by Redfish writes the override of one boot, and nothing els
   assert.deepEqual(writes.map(inWords), [patch, patch]);
 });
 
-/** What reads, and what opens and ends a session. */
+/** Requests that read, and requests that open and end a session. */
 const HARMLESS: ReadonlySet<string> = new Set([
   "GetChannelAuthenticationCapabilities",
   "GetChannelCipherSuites",

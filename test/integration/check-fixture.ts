@@ -13,19 +13,19 @@ import { LEASE } from "../../src/kube/lease/lease-record.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { VERSION } from "../../src/runtime/version.ts";
 
-// A cluster in which ironfence is installed and could fence each of three nodes.
+// A cluster with three nodes. ironfence is installed and can fence each of them.
 
 export const NAMESPACE = "ironfence-system";
 export const NODE_NAMES = ["worker-1", "worker-2", "worker-3"];
 
 export interface HealthyOptions {
-  /** Of the BMC of each node; nothing answers there by default. */
+  /** The address of each node's BMC; by default nothing answers there. */
   address?: string;
-  /** Of each device. */
+  /** More fields of each device. */
   device?: object;
 }
 
-/** Installs it all. */
+/** Creates all objects. */
 export async function installHealthy(server: ApiServer, options: HealthyOptions = {}): Promise<void> {
   for (const crd of await readCrds()) server.load(crd);
   for (const name of [NAMESPACE, "other"]) server.collection(NAMESPACES).create({ metadata: { name } });
@@ -69,7 +69,7 @@ function installAgent(server: ApiServer): void {
   });
 }
 
-/** A target that the agent has found to be usable. */
+/** Creates a target that the agent has found usable. */
 function createTarget(server: ApiServer, name: string, { address, device }: HealthyOptions): void {
   const targets = server.collection(FENCING_TARGETS);
   const credentialsSecretRef = { name: "bmc" };
@@ -78,7 +78,7 @@ function createTarget(server: ApiServer, name: string, { address, device }: Heal
   setTargetReady(server, name, "True", "Usable", "the host can be fenced");
 }
 
-/** What a probe by the agent would have written. */
+/** Writes the status that a probe by the agent would have written. */
 export function setTargetReady(
   server: ApiServer,
   name: string,

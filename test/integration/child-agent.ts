@@ -2,12 +2,14 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Child } from "../../hack/lib/processes.ts";
 
-// What tests ask of an agent that is a process of its own.
+// Helpers for tests with an agent in a separate process.
 
 const DEADLINE_MS = 60_000;
 const POLL_MS = 50;
 
-/** Waits until `found` finds something. @throws Error with the agent's last words when it ends, or in the end. */
+/**
+ * Waits until `found` returns a value. @throws Error with the agent's last output if it ends first, or after a timeout.
+ */
 export async function until<T>(
   agent: Child,
   what: string,

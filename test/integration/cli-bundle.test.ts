@@ -19,20 +19,20 @@ import { base64, LOG, PLANTED, secretsIn } from "../lib/planted-secrets.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
 
-// `ironfence bundle` against an API server with logs and metrics of two replicas, and with secrets in every place that
-// a bundle reads.
+// Runs `ironfence bundle` on an API server with logs and metrics of two replicas, and with secrets in everything that a
+// bundle reads.
 
 interface World {
   server: ApiServer;
   url: string;
-  /** Path of each request. */
+  /** Method and path of each request. */
   asked: { method: string; path: string }[];
-  /** Called before an answer; a status other than undefined is answered at once. */
+  /** Called before each answer. If it returns a status, that is the answer. */
   refuse: (path: string) => number | "hang" | undefined;
   close(): Promise<void>;
 }
 
-/** An API server that also has logs of pods and passes requests on to them. */
+/** Starts an API server that also serves logs of pods and proxies requests to them. */
 async function startWorld(): Promise<World> {
   const server = createApiServer({ clock: systemClock, random: systemRandom });
   const world: World = { server, url: "", asked: [], refuse: () => undefined, close: () => Promise.resolve() };
@@ -180,7 +180,7 @@ describe("ironfence bundle", () => {
     const result = await cli(["bundle", "-f", path, "--kubeconfig", kubeconfig, ...flags], options);
     const files = new Map<string, string>();
     if (existsSync(path)) {
-      // parseTar reads a Buffer of Node's pool from the beginning of the pool: it gets a copy.
+      // parseTar reads a pooled Buffer from the beginning of its pool, so it gets a copy.
       for (const { name, text } of parseTar(Uint8Array.from(gunzipSync(readFileSync(path)))))
         files.set(name.replace(/^[^/]+\//, ""), text);
     }

@@ -20,7 +20,7 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliResult } from "./cli-fixture.ts";
 
-// The commands that look at a cluster or throw its stop switch, over HTTPS as users run them.
+// The commands that read a cluster or use its stop switch, over HTTPS as users run them.
 
 const NAMESPACE = "ironfence-system";
 
@@ -285,7 +285,7 @@ describe("a command on a cluster", () => {
       /^agent: agent-1 leads since 2026-01-01T00:00:00Z, lease renewed \d s ago, version 9\.9\.9, detector and remediator for node-health-check, bare-metal-host$/m,
     );
     assert.match(out, /^ {2}! Agent agent-1: NotReady: may not watch baremetalhosts$/m);
-    // Its permission to give its lease back went before it ended, with the upgrade that lets it fence.
+    // The upgrade to an agent that fences removed the permission to release the lease before the old agent ended.
     const { spec, metadata } = lease(new Date(Date.now() - 90_000));
     leases.create({ ...lease(new Date()), metadata: { ...metadata, name: "ironfence-observe" }, spec });
     assert.match((await ironfence("status")).out, /^agent: agent-1 leads [^\n]*\nobserver: none runs any more$/m);

@@ -37,7 +37,7 @@ describe("ironfence drill while the cluster changes", () => {
   const resume = (): void => {
     fixture.world.server.collection(CONFIG_MAPS).delete({ namespace: NAMESPACE, name: STOP_SWITCH_NAME });
   };
-  /** Does it once, as soon as a line on standard error has these words. */
+  /** Calls `act` once, as soon as a line on standard error contains these words. */
   const when = (words: string, act: () => void) => {
     let isDone = false;
     return (line: string): void => {

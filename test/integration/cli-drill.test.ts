@@ -9,7 +9,7 @@ import type { CliOptions, CliResult } from "./cli-fixture.ts";
 import type { DrillFixture } from "./drill-fixture.ts";
 import { startDrillFixture } from "./drill-fixture.ts";
 
-// `ironfence drill` on a small cluster with one agent: API server and BMCs over HTTPS.
+// Runs `ironfence drill` on a small cluster with one agent. API server and BMCs use HTTPS.
 
 describe("ironfence drill", () => {
   let fixture: DrillFixture;

@@ -7,7 +7,8 @@ import { cli } from "./cli-fixture.ts";
 import { KEY, KEY_ID, startFakeDriver } from "./driver-fixture.ts";
 import type { Bug } from "./driver-fixture.ts";
 
-// `ironfence driver check` against a server that keeps every rule of the contract, and against servers that break one.
+// Runs `ironfence driver check` on a server that follows every rule of the contract, and on servers that each break
+// one.
 
 interface Report {
   ok: boolean;
@@ -82,7 +83,7 @@ describe("ironfence driver check", { concurrency: 24 }, () => {
   for (const [bug, rule] of Object.entries(FOUND_BY) as [Bug, string][]) {
     it(`ironfence driver check finds a server that ${bug} by the rule ${rule}`, async () => {
       await using server = await startFakeDriver(bug);
-      // These two are found when the time is over.
+      // These two are found when the timeout is over.
       const timeout = bug === "never powers off" || bug === "reads a cache" ? "8s" : "120s";
       const url = server.address.replace("driver+", "");
       const { out, code } = await cli(["driver", "check", url, "--yes", "-o", "json", "--timeout", timeout], { env });

@@ -17,8 +17,8 @@ import { cli } from "./cli-fixture.ts";
 import type { SnmpWorld } from "./snmp-fixture.ts";
 import { PASSWORD, PRIV_PASSWORD, SERIAL, startSnmpWorld, USER } from "./snmp-fixture.ts";
 
-// `ironfence enroll` up to its first switch, with an API server over HTTPS and a PDU over SNMP. What it finds by
-// switching is in test/sim/enroll.test.ts.
+// Runs `ironfence enroll` until it switches the first outlet, with an API server over HTTPS and a PDU over SNMP.
+// test/sim/enroll.test.ts has what follows.
 
 const KEY = { namespace: NAMESPACE, name: "node-4" };
 const base64 = (text: string): string => Buffer.from(text).toString("base64");

@@ -196,7 +196,7 @@ describe("ironfence explain", () => {
   });
 });
 
-/** What `explain` reads and decides, in the virtual time of a world. */
+/** Runs the reads and decisions of `explain` in the virtual time of a world. */
 async function decisionsIn(world: DetectorWorld) {
   const runtime = createKubeRuntime({
     transport: world.server.transport({ client: "cli" }),
@@ -244,7 +244,7 @@ describe("an explanation and the controller", () => {
       foretold,
     );
 
-    // With all of it done, there is nothing left to do, and the status that would be written is the one that is there.
+    // Now nothing is left to do, and the status that would be written equals the stored one.
     await world.clock.advance(2_000);
     const after = await decisions();
     assert.deepEqual(after.actions, []);

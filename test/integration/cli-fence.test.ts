@@ -29,10 +29,13 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 
-// Commands of a person against a whole cluster: API server over HTTPS, BMCs over HTTPS, one agent.
+// Commands of a user on a whole cluster with one agent. API server and BMCs use HTTPS.
 
 const DEADLINE_MS = 20_000;
-/** Two targets that claim one host's UUID are ambiguous: that of no host shows the check of the identity itself. */
+/**
+ * A UUID that belongs to no host. The UUID of another host would make two targets ambiguous before the identity is
+ * checked.
+ */
 const NOBODY = { systemUUID: "0d0f9e6e-2f2c-4f0c-9d8a-6a1f6f1f2b3c" };
 
 let folder: string;
@@ -57,7 +60,10 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** One trace for each of the two fences; states below the fence, and calls of the BMC below the state. */
+/**
+ * Asserts one trace for each of the two fences, with the states as children of the fence and BMC calls as children of
+ * the state.
+ */
 function assertTraces({ spans, received }: TraceCollector): void {
   const fences = spans.filter(({ name }) => name === "fence");
   const of = (node: string) => fences.find((span) => attributeOf(span, "k8s.node.name") === node);
@@ -106,7 +112,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   }
 }
 
-/** Does `work` while the target has this spec, then takes it back. */
+/** Runs `work` while the target has this spec, then restores it. */
 async function whileTarget(name: string, spec: object, back: object, work: () => Promise<void>): Promise<void> {
   patchTarget(name, spec);
   try {
@@ -207,7 +213,7 @@ describe("ironfence power --target", () => {
     const fence = await ironfence("fence --node node-2 --yes");
     assert.equal(fence.code, EXIT_REFUSED);
     assert.match(fence.err, /already remediates it/);
-    // An owner that is gone owns nothing.
+    // The owner is deleted, so it no longer owns the target.
     world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
     assert.deepEqual(orders("node-2"), []);
     const cycled = await ironfence("power cycle --target node-2 --yes");
@@ -422,7 +428,7 @@ describe("ironfence fence", () => {
 
     world.rack.host("node-4").hang();
     await until("node-4 is not Ready", () => !isReady("node-4"));
-    // Nothing speaks against it, so the user is not asked.
+    // There is no objection, so the command does not ask the user.
     const back = await ironfence("fence --node node-4 --timeout 30s -o json");
     assert.equal(back.code, 0, back.err);
     const report = JSON.parse(back.out);
@@ -433,7 +439,7 @@ describe("ironfence fence", () => {
     assert.deepEqual(orders("node-4"), ["ForceOff", "On"]);
     await until("the finished remediation is gone", () => remediations().length === 0);
 
-    // The agent, too, looks whose host it is.
+    // The agent also checks the identity of the host.
     const { systemUUID } = world.rack.host("node-5").spec;
     await whileTarget("node-5", { identity: NOBODY }, { identity: { systemUUID } }, async () => {
       const failed = await ironfence("fence --node node-5 --timeout 30s", { answers: ["yes"] });
@@ -443,7 +449,7 @@ describe("ironfence fence", () => {
     assert.equal(remediations().length, 1);
     assert.deepEqual(orders("node-5"), []);
 
-    // What the agent has decided can be decided again, from its log alone.
+    // The decisions of the agent can be replayed from its log.
     stop.abort(new Error("the agent is asked to stop"));
     await agent;
     assertTraces(collector);

@@ -4,24 +4,24 @@ import type { CliContext } from "../../src/cli/terminal/context.ts";
 import type { Terminal } from "../../src/cli/terminal/terminal.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 
-// Command lines run in this process, with all that they print.
+// Runs command lines in this process and captures their output.
 
 export interface CliResult {
   out: string;
   err: string;
   code: number;
-  /** What was asked on the terminal, and whether the answer was shown. */
+  /** Questions on the terminal, and whether the answer was echoed. */
   asked: { question: string; echo: boolean }[];
 }
 
 export interface CliOptions {
   env?: Readonly<Record<string, string>>;
-  /** Answers of the person at the terminal, in turn; absent if there is no terminal. */
+  /** Answers of the user at the terminal, in order; absent if there is no terminal. */
   answers?: readonly string[];
   signal?: AbortSignal;
   /** How far the wall clock of this machine is ahead of the API server's, in milliseconds. */
   aheadMs?: number;
-  /** Called with what goes to standard output, as it comes. */
+  /** Called with each write to standard output. */
   onLine?: (text: string) => void;
   /** Called with each line on standard error. */
   onNote?: (line: string) => void;

@@ -20,7 +20,7 @@ import { cli } from "./cli-fixture.ts";
 import type { CliResult } from "./cli-fixture.ts";
 import { vendorCrd, vendorType } from "./detector-fixture.ts";
 
-// `ironfence status` and `explain` over health checks of machines, whose nodes are on an API server of their own.
+// Runs `ironfence status` and `explain` for MachineHealthChecks whose nodes are on a separate API server.
 
 const NAMESPACE = "tenant";
 const MINUTE = 60_000;

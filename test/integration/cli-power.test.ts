@@ -22,7 +22,7 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 
-// One host behind a Redfish and an IPMI front, by the addresses of its BMCs: no cluster is there.
+// Powers one host by the addresses of its Redfish and IPMI BMCs, without a cluster.
 
 const PASSWORD = "correct horse & battery";
 const LOGIN = { IRONFENCE_BMC_USERNAME: "fencing", IRONFENCE_BMC_PASSWORD: PASSWORD };
@@ -80,7 +80,7 @@ async function ironfence(inputs: readonly string[], options: CliOptions = {}): P
   return result;
 }
 
-/** A command on the Redfish front, whose certificate is trusted. */
+/** Runs a command on the Redfish BMC, whose certificate is trusted. */
 function onRedfish(command: string, options: CliOptions = { env: LOGIN }): Promise<CliResult> {
   return ironfence([...command.split(" "), redfish.url, "--ca-file", caFile], options);
 }
@@ -105,7 +105,7 @@ describe("ironfence bmc reset ADDRESS", () => {
     assert.ok(rack.bmc("one").lastRestartMs > before);
     assert.equal(rack.host("one").power, "On");
     assert.deepEqual(orderTypes().slice(from), []);
-    // The BMC is back before the other tests.
+    // Waits until the BMC answers again, for the other tests.
     await delay(9_000);
   });
 
@@ -171,7 +171,7 @@ describe("ironfence power ADDRESS", () => {
   });
 
   test("ironfence power ADDRESS does not take an answer for a proof: a host that stays on is not off, and is not cycled", async () => {
-    // The BMC takes the order and does nothing.
+    // The BMC accepts the order and does nothing.
     redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 204 } });
     const { code, out, err } = await onRedfish("power cycle --yes --timeout 1200ms -o json");
     assert.equal(code, EXIT_FAILURE);

@@ -16,7 +16,7 @@ import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
 
 const MESSAGE = Buffer.from("402a301b01000000", "hex");
 
-/** A UDP port that nothing is bound to. */
+/** A free UDP port. */
 async function freePort(): Promise<number> {
   const socket = createSocket("udp4").bind(0, "127.0.0.1");
   await once(socket, "listening");

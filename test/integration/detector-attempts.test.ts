@@ -29,7 +29,7 @@ async function metric(series: string): Promise<string | undefined> {
   return lines.find((line) => line.startsWith(`${series} `))?.slice(series.length + 1);
 }
 
-/** The node fails, is remediated and recovers. */
+/** Lets the node fail, be remediated and recover. */
 async function cycle(): Promise<void> {
   world.ready("n1", "Unknown");
   await world.until("a CR", () => world.fences().length > 0, 12_000);

@@ -205,7 +205,7 @@ describe("detector: what can be missing or broken", () => {
 });
 
 describe("detector: another operator's CRD of health checks", () => {
-  /** One that has no rules and keeps every field. */
+  /** Installs a CRD without rules that keeps every field. */
   function bare(): void {
     world = new DetectorWorld({ installed: false });
     world.server.load(crdOf(NODE_HEALTH_CHECKS));

@@ -192,7 +192,7 @@ describe("detector: budget", () => {
     const role = { "node-role.kubernetes.io/control-plane": "" };
     for (const name of ["cp0", "cp1"]) world.node(name, role);
     const fences = world.server.collection(vendorType("Fence"));
-    // Recognized by its label if the node is gone, and by the node if it has no label.
+    // A control plane remediation is recognized by its label if the node is gone, and by the node if it has no label.
     const labels = { "remediation.medik8s.io/isControlPlaneNode": "" };
     fences.create({ metadata: { namespace: "fencing", name: "cp9", labels }, spec: {} });
     world.ready("cp0", "Unknown");

@@ -46,7 +46,7 @@ describe("detector: who is left alone", () => {
     assert.equal(world.told("InvalidNodeLabel").length, 1);
     assert.match(world.told("RemediationSkipped").join(), /n1: node has Exclude/);
     label("n1", { "remediation.medik8s.io/exclude-from-remediation": null });
-    // The list that n2's was made on may still say otherwise, and is not believed for more than a moment.
+    // The list that was used for n2 may be out of date. It is reused only for a short time.
     await world.until("n1", () => fenceOf("n1") !== undefined, 1_500);
   });
 

@@ -20,7 +20,7 @@ import { seededRandom } from "../lib/seeded-random.ts";
 import { ReplayedLog } from "../lib/replayed-log.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
 
-// The detector on an in-memory API server, in virtual time, with remediation kinds of a vendor that it does not
+// Runs the detector on an in-memory API server in virtual time, with remediation kinds of a vendor that it does not
 // know.
 
 const CLIENT = "detector";
@@ -30,17 +30,17 @@ export interface Fence extends KubeObject {
   status?: { conditions?: { type: string; status: string }[] };
 }
 
-/** A kind of the vendor's. */
+/** A kind of the vendor. */
 export function vendorType(kind: string): ResourceType {
   return { group: "fence.example", version: "v1", kind, plural: `${kind.toLowerCase()}s`, namespaced: true };
 }
 
-/** The CRD of one kind of the vendor's, which keeps whatever is put into it. */
+/** The CRD of a kind of the vendor. It keeps unknown fields. */
 export function vendorCrd(kind: string): string {
   return crdOf(vendorType(kind));
 }
 
-/** A CRD that keeps whatever is put into its objects. */
+/** A CRD that keeps unknown fields. */
 export function crdOf({ group, version, kind, plural, namespaced }: ResourceType): string {
   return JSON.stringify({
     apiVersion: "apiextensions.k8s.io/v1",
@@ -71,13 +71,13 @@ export class DetectorWorld {
   readonly registry = new Registry();
   readonly notes: EventNote[] = [];
   readonly requests: RequestRecord[] = [];
-  /** How far the agent's wall clock is ahead of all other clocks. */
+  /** By how many milliseconds the agent's wall clock is ahead of all other clocks. */
   aheadMs = 0;
-  /** Whether answers bear the API server's time, as they do unless a proxy strips it. */
+  /** Whether answers contain the API server's time. A proxy may remove it. */
   tellsTime = false;
-  /** Whatever happens while one of the agent's requests is on its way. */
+  /** Called while a request of the agent is in transit. */
   beforeSend: (request: TransportRequest) => Promise<void> = async () => undefined;
-  /** Every decision of every test is made again from its log, and has to be the same. */
+  /** Replays every decision of every test from the log. The results must be the same. */
   readonly #log = new ReplayedLog();
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
@@ -106,7 +106,7 @@ export class DetectorWorld {
     );
   }
 
-  /** Starts the detector, or starts it again after `stop`. */
+  /** Starts the detector, also after `stop`. */
   start(): void {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
@@ -137,7 +137,7 @@ export class DetectorWorld {
     );
   }
 
-  /** Sets up a health check over Ready nodes, and starts the detector. */
+  /** Creates a health check over Ready nodes, and starts the detector. */
   async enabled(options: { kinds?: string[]; nodes?: number; spec?: Record<string, unknown> } = {}): Promise<void> {
     for (const kind of options.kinds ?? ["Fence"]) this.template(kind);
     this.nodes(options.nodes ?? 3);
@@ -146,7 +146,7 @@ export class DetectorWorld {
     await this.until("enabled", () => this.status().phase !== undefined && this.status().phase !== "Disabled");
   }
 
-  /** Has a node fail, until it has a CR that is recorded. */
+  /** Lets a node fail, and waits until it has a recorded remediation. */
   async fenced(name = "n1", kind = "Fence"): Promise<Fence> {
     this.ready(name, "Unknown");
     await this.until(`a ${kind} for ${name}`, () => this.fenceOf(name, kind) !== undefined, 12_000);
@@ -176,7 +176,7 @@ export class DetectorWorld {
     this.#log.assertSame();
   }
 
-  /** Lets time pass in small steps until `done`. @throws Error when it does not come in `withinMs`. */
+  /** Advances time in small steps until `done` returns true. @throws Error after `withinMs`. */
   async until(what: string, done: () => boolean, withinMs = 60_000): Promise<number> {
     const startMs = this.clock.nowMs();
     while (!done()) {
@@ -209,7 +209,7 @@ export class DetectorWorld {
     return names;
   }
 
-  /** Sets the node's condition Ready as of now. */
+  /** Sets the condition Ready of the node with the present time. */
   ready(name: string, status: "True" | "False" | "Unknown"): void {
     const conditions = [{ type: "Ready", status, lastTransitionTime: toTime(this.clock.nowMs()) }];
     this.server.collection<Node>(NODES).mergePatch({ name }, { status: { conditions } }, "status");
@@ -267,7 +267,7 @@ export class DetectorWorld {
     return this.checks().find(({ metadata }) => metadata.name === name)?.status ?? {};
   }
 
-  /** What the status says of a node. */
+  /** The entry of a node in the status. */
   entry(nodeName: string) {
     return this.status().unhealthyNodes?.find(({ name }) => name === nodeName);
   }
@@ -286,7 +286,7 @@ export class DetectorWorld {
     );
   }
 
-  /** Plays the remediator: sets a condition of the CR. */
+  /** Sets a condition of the remediation, as its remediator would. */
   report(cr: Fence, type: string, status: string): void {
     const conditions = [...(cr.status?.conditions ?? []), { type, status }];
     const { name, namespace = "" } = cr.metadata;
@@ -301,7 +301,7 @@ export class DetectorWorld {
     return this.notes.map(({ reason }) => reason);
   }
 
-  /** Notes of one reason. */
+  /** Messages of the Kubernetes Events with one reason. */
   told(reason: string): string[] {
     return this.notes.filter((note) => note.reason === reason).map(({ note }) => note);
   }

@@ -3,10 +3,10 @@ import { describe, it } from "node:test";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { DetectorWorld, vendorType } from "./detector-fixture.ts";
 
-// The whole detector compared with a model of a few lines: after every second the same nodes must have a remediation.
+// Compares the whole detector with a small model: after every second the same nodes must have a remediation.
 
 const DURATION_SECONDS = 10;
-/** How long a node stays as it is: shorter and longer than the condition's duration. */
+/** How long a node stays in one state: shorter and longer than the duration of the condition. */
 const STAYS_SECONDS = [1, 2, 5, 9, 11, 13, 25];
 const NODES = ["n0", "n1", "n2", "n3", "n4"];
 const SECONDS = 150;
@@ -14,7 +14,7 @@ const SEEDS = process.env["SEED"] === undefined ? [1, 2, 3, 4] : [Number(process
 
 type Ready = "True" | "False" | "Unknown";
 
-/** What the contract says of one node. */
+/** The expected behavior for one node. */
 class Model {
   ready: Ready = "True";
   sinceSecond = 0;
@@ -28,7 +28,7 @@ class Model {
     this.untilSecond = second + staySeconds;
   }
 
-  /** Between healthy and unhealthy all stays as it was. */
+  /** While a node is neither healthy nor unhealthy, nothing changes. */
   judge(second: number): void {
     if (this.ready === "True") this.remediated = false;
     else if (second - this.sinceSecond >= DURATION_SECONDS && !this.remediated) {
@@ -46,7 +46,7 @@ describe("detector: nodes that flap", () => {
       const world = new DetectorWorld();
       world.template();
       for (const name of NODES) world.node(name);
-      // No budget of attempts: how often a node is tried is another matter.
+      // The attempt budget is so large that it has no effect. Other tests cover it.
       world.check({}, "check", { "ironfence.io/attempt-budget": "50/1m" });
       world.start();
       await world.until("enabled", () => world.status().phase === "Enabled");

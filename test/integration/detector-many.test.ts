@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { DetectorWorld } from "./detector-fixture.ts";
 
-// A cluster that is too large to be listed for every few remediations.
+// A cluster that is too large to list its nodes for every few remediations.
 
 const NODE_COUNT = 1_010;
 const WATCHED = { pathPrefix: "/api/v1/nodes" };
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => world.stop());
 
-/** Time passes while kubelets report, and nothing that a health check uses changes. */
+/** Advances time while kubelets report, without a change that a health check uses. */
 async function advance(forMs: number): Promise<void> {
   for (let passedMs = 0; passedMs < forMs; passedMs += REPORT_PERIOD_MS) {
     const annotations = { report: String(world.clock.monotonicMs()) };
@@ -24,7 +24,7 @@ async function advance(forMs: number): Promise<void> {
   }
 }
 
-/** Lists of nodes that the detector has asked for: of all, and of one for the version. */
+/** The number of lists of nodes by the detector: of all nodes, and of one node to get the resource version. */
 function lists(): { whole: number; version: number } {
   const asked = world.requests.filter(({ watch, path }) => !watch && path.startsWith("/api/v1/nodes?"));
   const version = asked.filter(({ path }) => path.includes("limit=1&") || path.endsWith("limit=1")).length;

@@ -10,7 +10,7 @@ import { STOP_SWITCH_NAME } from "../../src/api/ironfence/stop-switch.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { DetectorWorld } from "./detector-fixture.ts";
 
-// The detector alone, with another client's remediator and with proofs that another process writes.
+// The detector alone, with the remediator of another project and with off proofs that another process writes.
 
 const ASKS = { [SKIP_DURATION_IF_OFF]: "true" };
 const NAMESPACE = "fencing";
@@ -34,7 +34,7 @@ function target(name = "n1", spec: Record<string, unknown> = {}): void {
     .create({ metadata: { namespace: NAMESPACE, name }, spec: { nodeName: name, devices, ...spec } });
 }
 
-/** What the controller of FencingTargets writes once it has proven the host of a node off. */
+/** Writes what the controller of FencingTargets writes when it has proven the host of a node off. */
 function prove(name = "n1"): void {
   const outage = outageOf(world.server.collection<Node>(NODES).get({ name }));
   const key = { namespace: NAMESPACE, name };
@@ -64,7 +64,7 @@ async function enabled(options: { crd?: boolean; targets?: string[] } = {}): Pro
   await world.until("enabled", () => world.status().phase === "Enabled");
 }
 
-/** No CR before the duration is over, and one then. */
+/** Asserts that there is no remediation before the duration is over, and one after it. */
 async function waitsItsWholeDuration(): Promise<void> {
   await world.clock.advance(298_000);
   assert.deepEqual(world.fences(), []);
@@ -111,14 +111,14 @@ describe("detector: a host that is proven off", () => {
             .collection(CONFIG_MAPS)
             .create({ metadata: { namespace: NAMESPACE, name: STOP_SWITCH_NAME }, data: {} }),
       ],
-      // Another proof, which no agent has seen appear.
+      // Another proof, whose appearance no agent has seen.
       ["/apis/ironfence.io", prove],
     ];
     for (const [index, [pathPrefix, edit]] of edits.entries()) {
       await enabled();
       world.ready("n1", "Unknown");
       await world.clock.advance(1_000);
-      // The detector is held back in its decision by a pause, until its watch is behind.
+      // A pause delays the decision of the detector until its watch is behind.
       world.edit({ pauseRequests: ["a test"] });
       prove();
       await world.clock.advance(1_000);

@@ -163,7 +163,7 @@ describe("detector: etcd's quorum on OKD", () => {
   const ETCD = "openshift-etcd";
   const CONTROL_PLANE = { "node-role.kubernetes.io/master": "" };
 
-  /** Three masters with a guard pod each; so many may go down. */
+  /** Creates three control plane nodes with a guard pod each. `disruptionsAllowed` of them may be down. */
   async function guarded(disruptionsAllowed: number): Promise<void> {
     okd();
     world.server.load(crdOf(BUDGETS));

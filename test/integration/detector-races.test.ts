@@ -7,13 +7,13 @@ import { sleep } from "../../src/runtime/clock.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { DetectorWorld, escalation, reference, vendorType } from "./detector-fixture.ts";
 
-// What changes between a decision and what is done about it: while a watch is held back, or a request is on its way.
+// Changes between a decision and its action: while a watch is delayed, or while a request is in transit.
 
-/** How long the request is on its way that something happens during. */
+/** How long the delayed request is in transit. */
 const HELD_MS = 1_000;
 const TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
 
-/** Requests whose path begins so. */
+/** Selects requests by method and the beginning of the path. */
 interface Match {
   method: string;
   path: string;
@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterEach(() => world.stop());
 
-/** Has `change` happen while the next such request is on its way, which `cause` brings about. */
+/** Calls `cause`, and calls `change` while the first matching request after it is in transit. */
 async function meanwhile(match: Match, cause: () => void, change: () => void): Promise<void> {
   let isOnItsWay = false;
   world.beforeSend = async (request) => {
@@ -45,7 +45,7 @@ async function meanwhile(match: Match, cause: () => void, change: () => void): P
 
 const fits = ({ method, path }: Match, request: Match) => request.method === method && request.path.startsWith(path);
 
-/** Plays a maintenance tool that has the node's lease from now on. */
+/** Gives the remediation lease of the node to a maintenance tool. */
 function toolTakesLease(renewedMs = world.clock.nowMs()): void {
   const key = { namespace: "medik8s-leases", name: "node-n1" };
   const time = toMicroTime(renewedMs);
@@ -62,7 +62,7 @@ function somebodysFence() {
   });
 }
 
-/** What may befall a node that was found unhealthy, each of which is a reason not to remediate it now. */
+/** Changes of an unhealthy node, each of which is a reason not to remediate it now. */
 const REPRIEVES: [string, () => void][] = [
   ["is Ready again", () => world.ready("n1", "True")],
   [
@@ -153,7 +153,7 @@ describe("detector: no CR is made where, while the node's lease is being taken,"
 });
 
 describe("detector: a node that an older health check comes to select is left to the younger one that", () => {
-  /** Leases have no holder: they would keep the two apart by themselves. */
+  /** Creates two health checks. Leases are released, because they alone would keep the two apart. */
   async function twoChecks(): Promise<void> {
     const match = { method: "POST", pathPrefix: LEASE };
     world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 404 } });
@@ -181,7 +181,7 @@ describe("detector: a node that an older health check comes to select is left to
     await meanwhile(
       { method: "POST", path: `${NAMESPACED}/as` },
       () => world.ready("n1", "Unknown"),
-      // Not before the list that the CR was made on is forgotten, which shows it otherwise.
+      // Late enough that the list that was used for the remediation, in which the node has its old label, has expired.
       () => void world.clock.schedule(300, () => world.label("n1", { pool: "a" })),
     );
     assert.deepEqual([world.fences().length, world.fences("A").length], [0, 1]);
@@ -234,7 +234,7 @@ describe("detector: a CR stays, though its deletion was decided, if meanwhile", 
       () => report("Unknown"),
     ],
   ];
-  /** Plays the remediator: how far it has come. */
+  /** Sets the progress of the remediation, as its remediator would. */
   function report(status: string): void {
     const conditions = [{ type: "Succeeded", status }];
     const key = { namespace: "fencing", name: "n1" };

@@ -138,7 +138,7 @@ describe("detector: the course of one node", () => {
       [],
     );
     world.ready("n1", "Unknown");
-    // Kubelets report all the time where there are many: the watch has proven to be up to date, and goes on.
+    // With many nodes, kubelets report all the time, which proves that the watch is up to date.
     for (let second = 0; second < 20 && world.fences().length === 0; second += 1) {
       const annotations = { second: String(second) };
       world.server.collection(NODES).mergePatch({ name: "n2" }, { metadata: { annotations } });
@@ -159,7 +159,7 @@ describe("detector: the course of one node", () => {
     world.ready("n1", "Unknown");
     await world.until("a CR", () => world.fences().length > 0);
     const [before] = world.fences();
-    // Perhaps before the status was written: then the CR itself is the record.
+    // The detector may stop before it has written the status. Then the remediation itself is the record.
     await world.stop();
     world.start();
     await world.until("recorded", () => world.status().phase === "Remediating");

@@ -15,7 +15,7 @@ import { until } from "./child-agent.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 
-// A small cluster with one agent for `ironfence drill`: API server and BMCs over HTTPS.
+// A small cluster with one agent for `ironfence drill`. API server and BMCs use HTTPS.
 
 const OWNER = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
 
@@ -25,14 +25,14 @@ export interface DrillFixture {
   drill(flags: string, options?: CliOptions): Promise<CliResult>;
   node(name: string): Node;
   isReady(name: string): boolean;
-  /** Power orders that the BMC of a node has got. */
+  /** Power orders that the BMC of a node has received. */
   orders(name: string): string[];
-  /** How many there are. */
+  /** The number of remediations. */
   remediations(): number;
   /** @param ownerReferences a controller by default. */
   createPod(name: string, nodeName: string, ownerReferences?: object[]): void;
   hasPod(name: string): boolean;
-  /** As a PodDisruptionBudget does. @param name of one pod; every pod by default. */
+  /** Refuses evictions, as a PodDisruptionBudget does. @param name of one pod; every pod by default. */
   refuseEvictions(name?: string): void;
   stop(): Promise<void>;
 }

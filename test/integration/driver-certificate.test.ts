@@ -21,11 +21,11 @@ import { openDeviceOn } from "../lib/open-device.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 
-// Driver servers that know the agent by its client certificate, without a key that signs.
+// Driver servers that authenticate the agent by its client certificate, without a signing key.
 
 const UUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
 
-/** How a server may be wrong. */
+/** The faults of a server. */
 type Bug =
   | "asks for no certificate"
   | "accepts any certificate"
@@ -44,7 +44,7 @@ const FOUND_BY: Readonly<Record<Bug, string>> = {
 
 type Strange = "reset" | "hang" | { status: number; headers?: Record<string, string>; body?: string };
 
-/** What is not the answer to a request, and how it is reported: a proxy, a cache or an error of the server. */
+/** Answers that do not belong to the request, from a proxy, a cache or a faulty server, and how they are reported. */
 const OFF = JSON.stringify({ state: "Off", identity: { systemUUID: UUID } });
 const STRANGE: readonly [what: string, Strange, code: BmcErrorCode][] = [
   ["an Off without the nonce", { status: 200, body: OFF }, "BadResponse"],
@@ -79,7 +79,7 @@ async function startServer(...bugs: readonly Bug[]) {
   let power = "On";
   let earlier: string | undefined;
   const requests: IncomingHttpHeaders[] = [];
-  /** What every request gets instead of an answer of the server. */
+  /** The answer to every request instead of that of the server. */
   let strange: Strange | undefined;
   const has = (bug: Bug): boolean => bugs.includes(bug);
   const server = https.createServer(

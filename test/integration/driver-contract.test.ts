@@ -8,7 +8,7 @@ import { HEADERS, KEY_LENGTH_MIN, TIME_WINDOW_S } from "../../src/bmc/http-drive
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { HOST, startFakeDriver } from "./driver-fixture.ts";
 
-// docs/reference/driver-openapi.yaml against what the driver sends, and against what it takes from a server.
+// Compares docs/reference/driver-openapi.yaml with the requests that the driver sends and the answers that it accepts.
 
 interface OpenApi {
   paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
@@ -55,7 +55,7 @@ test("the OpenAPI file has each request that the driver sends, with its headers 
   assert.deepEqual([...sent].toSorted(), described.toSorted());
   const names = Object.values(api.components.parameters).map(({ name }) => name);
   assert.deepEqual(names.toSorted(), Object.values(HEADERS).toSorted());
-  // With a client certificate there is no key.
+  // With a client certificate there is no signing key, so these headers are not required.
   const required = Object.values(api.components.parameters).filter((parameter) => parameter.required);
   assert.deepEqual(required.map(({ name }) => name).toSorted(), ["ironfence-nonce", "ironfence-time"]);
 });

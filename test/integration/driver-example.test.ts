@@ -15,8 +15,8 @@ import { openDeviceOn } from "../lib/open-device.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 
-// The example of a driver server, as a process that asks for client certificates, on a virsh that keeps its domain in
-// a file.
+// The example of a driver server, as a separate process that requires client certificates, with a fake virsh that
+// stores its domain in a file.
 
 const UUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
 const SERVER = fileURLToPath(new URL("../../examples/driver-server/server.mjs", import.meta.url));
@@ -96,7 +96,7 @@ test("the example of a driver server powers a domain of libvirt for a client cer
       "a host that is off is not powered off again",
     );
     await assert.rejects(open("worker-9").readPower(forever()), hasCode("SystemNotFound"));
-    // Node closes the connection of a client that it refuses.
+    // Node closes the connection of a refused client.
     await assert.rejects(open("worker-1", stranger).readPower(forever()), hasCode("Unreachable"));
     const files = { "--ca-file": "ca.crt", "--client-cert-file": "client.crt", "--client-key-file": "client.key" };
     const flags = Object.entries(files).flatMap(([flag, name]) => [flag, join(folder, name)]);

@@ -9,13 +9,14 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-// A driver server of two hosts, written from docs/reference/driver.md alone, that can break each rule of the contract.
+// A driver server for two hosts that can break each rule of the contract. It is written only from
+// docs/reference/driver.md.
 
 export const KEY_ID = "ironfence";
 export const KEY = "0123456789abcdef0123456789abcdef";
 export const HOST = "/hosts/one";
 
-/** How a server may be wrong. */
+/** The faults of a server. */
 export type Bug =
   | "answers unsigned"
   | "signs without the nonce"
@@ -58,14 +59,14 @@ export interface Seen {
   headers: http.IncomingHttpHeaders;
 }
 
-/** An answer as the server has sent it. */
+/** An answer of the server. */
 export interface Sent {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
 
-/** An answer that takes the place of the one that the server would give. */
+/** An answer that replaces the one of the server. */
 export type Reply =
   | "reset"
   | "hang"
@@ -73,29 +74,29 @@ export type Reply =
       status: number;
       headers?: Record<string, string>;
       body?: string;
-      /** Signed for its request. */
+      /** The answer is signed for its request. */
       signed?: true;
-      /** The connection ends before the answer does. */
+      /** The connection ends before the answer is complete. */
       cut?: true;
       delayMs?: number;
     };
 
 export interface FakeDriver {
   origin: string;
-  /** With `driver+http://`, for the first host. */
+  /** The address of the first host, with `driver+http://`. */
   address: string;
   host: FakeHost;
   bugs: Set<Bug>;
-  /** Orders that were carried out, for example `one off`. */
+  /** Orders that took effect, for example `one off`. */
   orders: string[];
   requests: Seen[];
-  /** What the server has answered by itself. */
+  /** The server's own answers. */
   answers: Sent[];
-  /** Answers before the server does; undefined leaves it to the server. */
+  /** Answers instead of the server; undefined lets the server answer. */
   override: (request: Seen) => Reply | undefined;
-  /** Replaces an answer of the server, after its effect; undefined leaves it. */
+  /** Replaces an answer of the server after the effect of the request; undefined keeps it. */
   tamper: (request: Seen, sent: Sent) => Reply | undefined;
-  /** Powers the first host, in place of the server's own. */
+  /** A simulated BMC for the first host instead of the server's own host. */
   bmc: Bmc | undefined;
   /** How long a host takes to change its power. */
   transitionMs: number;
@@ -106,7 +107,7 @@ export interface FakeDriver {
     isOrderAllowed?: () => boolean;
     clock?: Clock;
   }): PowerDriver;
-  /** Ends every connection and takes no other. */
+  /** Ends every connection and accepts no new one. */
   stop(): void;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { forever, hasCode } from "./bmc-fixture.ts";
 import { HOST, KEY, startFakeDriver } from "./driver-fixture.ts";
 import type { Reply } from "./driver-fixture.ts";
 
-// What the driver over HTTP does with a host, over real sockets.
+// The driver for driver servers, over real sockets.
 
 const wait = { clock: systemClock, pollMs: 330, timeoutMs: 60_000, freshReads: 2 };
 
@@ -77,7 +77,7 @@ test("an order names the host that was identified, so that the server refuses it
   const device = server.open();
   await device.identify(forever());
   server.override = ({ method }) => {
-    // The host is exchanged between the status and the order.
+    // The host is replaced between the status and the order.
     if (method === "POST") server.host.systemUUID = "11112222-3333-4444-5555-666677778888";
     return undefined;
   };
@@ -96,7 +96,7 @@ test("an Off does not count shortly after the server gave no answer, unless it h
   server.override = () => undefined;
   server.host.power = "Off";
   assert.equal((await device.readPower(forever())).state, "Unknown");
-  // Another driver of this process learns it too.
+  // Other drivers in this process also know it.
   assert.equal((await server.open({ clock }).readPower(forever())).state, "Unknown");
   server.host.power = "On";
   assert.equal((await device.readPower(forever())).state, "On");

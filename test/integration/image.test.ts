@@ -20,7 +20,7 @@ import { LEASES } from "../../src/api/kubernetes/core-types.ts";
 import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 
-// What the image does to keep passwords in, as far as it can be tried without a container runtime.
+// How the image protects passwords in memory, as far as that can be tested without a container runtime.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NAMESPACE = "ironfence-system";
@@ -36,11 +36,11 @@ interface Config {
   Entrypoint: string[];
 }
 
-/** How a container engine starts an image with these files. */
+/** The configuration of an image with these files, which a container engine would use. */
 function configOf(...paths: string[]): Config {
   const files = paths.map((path) => ({ path, mode: 0o644, content: Buffer.alloc(0) }));
   const { archive } = packImage(files, { name: "ironfence", version: "1.2.3", architecture: "amd64" });
-  // nanotar reads from the start of the memory that a Buffer is a part of.
+  // nanotar reads a pooled Buffer from the beginning of its pool, so it gets a copy.
   const blobs = parseTar(Uint8Array.from(archive));
   const read = (path: string): unknown => JSON.parse(blobs.find(({ name }) => name === path)?.text ?? "");
   const [manifest] = read("manifest.json") as { Config: string }[];
@@ -59,7 +59,7 @@ describe("the image", () => {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "ironfence-image-"));
     chmodSync(folder, 0o755);
-    // As the image has it; the owner of the copy is this test's own user.
+    // The mode of the file in the image. The copy belongs to the user of this test.
     node = join(folder, "node");
     copyFileSync(process.execPath, node);
     chmodSync(node, 0o111);
@@ -81,8 +81,8 @@ describe("the image", () => {
   });
 
   /**
-   * Whether a process of the same user may look into this one: the kernel asks the same before it shows memory, or
-   * dumps it.
+   * Whether a process of the same user may inspect this one. The kernel makes the same check before it shows or dumps
+   * memory.
    */
   const isReadable = (pid: number): boolean => {
     const read = `require("node:fs").readFileSync("/proc/${pid}/environ")`;
@@ -121,7 +121,7 @@ describe("the image", () => {
     let log = "";
     for (const stream of [agent.stdout, agent.stderr]) stream.on("data", (chunk) => (log += String(chunk)));
     const ended = once(agent, "exit");
-    // The same program, which may be read: without that, the test could not fail.
+    // A readable copy of the same program as a control, which shows that the test can fail.
     const control = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { ...USER, cwd: "/" });
     try {
       const leases = kube.server.collection<Lease>(LEASES);

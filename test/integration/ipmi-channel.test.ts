@@ -7,7 +7,7 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 
 test("an address without a route is unreachable", async () => {
-  // A broadcast address, which the system refuses to sockets that have not asked for it.
+  // A broadcast address. The system refuses it for sockets that have not enabled broadcast.
   const address = { protocol: "ipmi", hostname: "255.255.255.255", port: 623, key: "bmc", text: "bmc" } as const;
   await assert.rejects(Channel.open(address, systemClock, forever()), hasCode("Unreachable", /EACCES/));
 });
@@ -38,7 +38,7 @@ test("an answer that arrived while this process was suspended is read before the
     const from = await asked;
     const [late] = timers.splice(0);
     assert.equal(late?.delayMs, 500);
-    // The wait is over, in the same turn in which the answer comes.
+    // The wait ends in the same turn of the event loop in which the answer arrives.
     late.run();
     bmc.send("!", from.port, from.address);
     assert.deepEqual(await exchange, { answer: "!", transmissions: 1 });

@@ -39,7 +39,7 @@ describe("the SEL over IPMI", () => {
       world.bmc.logEvent("thermalTrip");
       const record = [1, 0, 0xe0, ...Buffer.from(`-${PASSWORD}-`)];
       const answers = isInParts ? [record.slice(8), record.slice(0, 8)] : [record];
-      // The fault that was added last comes first.
+      // The fault that was added last applies first.
       for (const bytes of answers) {
         const action = { type: "data" as const, data: [0xff, 0xff, ...bytes] };
         world.mock.addFault({ steps: ["GetSELEntry"], times: 1, action });
@@ -101,7 +101,7 @@ describe("the SEL over IPMI", () => {
       lifetime.abort();
       await device.close();
       await reading;
-      // The end of a session may be one datagram that nothing waits for. By itself the BMC ends one after a minute.
+      // The driver ends a session without waiting for the answer. The BMC itself ends an idle session after a minute.
       const endMs = performance.now() + 5_000;
       while (world.mock.sessionCount > 0 && performance.now() < endMs)
         await new Promise((resolve) => setImmediate(resolve));

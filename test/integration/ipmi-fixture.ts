@@ -12,7 +12,7 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { PASSWORD } from "./bmc-fixture.ts";
 
-// One simulated host behind a BMC that speaks IPMI on loopback, and drivers for it.
+// One simulated host with an IPMI BMC on loopback, and drivers for it.
 
 export const USERNAME = "fence";
 
@@ -20,7 +20,10 @@ export interface IpmiWorld {
   host: Host;
   bmc: Bmc;
   mock: IpmiMock;
-  /** The machine's clock, which `skip` puts forward. A world's drivers share what drivers of one process share. */
+  /**
+   * The clock of the machine. `skip` moves it forward. Drivers of a world share the same state as drivers of one
+   * process.
+   */
   clock: Clock;
   skip(ms: number): void;
   open(options?: OpenOptions): PowerDriver;
@@ -28,7 +31,7 @@ export interface IpmiWorld {
 }
 
 export interface OpenOptions {
-  /** Behind the BMC's address. */
+  /** The query of the BMC's address. */
   query?: string;
   username?: string;
   password?: string;

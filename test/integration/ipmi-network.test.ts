@@ -10,9 +10,9 @@ import { forever, hasCode, PASSWORD } from "./bmc-fixture.ts";
 import { startIpmiWorld, USERNAME } from "./ipmi-fixture.ts";
 import type { IpmiWorld } from "./ipmi-fixture.ts";
 
-// Where datagrams come from and go to.
+// Source and destination of datagrams.
 
-/** What stands between a driver and the BMC: one port that the driver knows, and the mock behind it. */
+/** A relay between a driver and the BMC: it listens on one port and forwards to the mock. */
 interface Relay {
   port: number;
   [Symbol.asyncDispose](): Promise<void>;
@@ -83,7 +83,8 @@ test("noise between the answers, of any length, disturbs no call", async () => {
   await using relay = await startRelay(world, {
     host: "127.0.0.1",
     answer: (front, datagram, to) => {
-      // Also the datagram itself without its end, with one byte more, and with the header of an acknowledgement.
+      // Includes the datagram without its last byte, with an additional byte, and with the header of an
+      // acknowledgement.
       const altered = [datagram.subarray(0, -1), Buffer.concat([datagram, Buffer.from([0])])];
       const acknowledgement = Buffer.concat([Buffer.from([6, 0, 0, 0x87]), datagram.subarray(4)]);
       const isLogin = datagram[4] === 0 || ((datagram[5] ?? 0) & 0x3f) >= 0x10;

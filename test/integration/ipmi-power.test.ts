@@ -7,7 +7,7 @@ import { systemClock as clock } from "../../src/runtime/system.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
-// What the IPMI driver does with a host, command by command, over real datagrams.
+// The commands of the IPMI driver, over real datagrams.
 
 const wait = { clock, pollMs: 250, timeoutMs: 20_000, freshReads: 2 };
 
@@ -82,7 +82,7 @@ test("a BMC that has used suite 17 is not downgraded to 3 by a refusal, which an
     "HMAC-SHA256 alone",
   );
   removeFault();
-  // A user who wants it sets it.
+  // A user can enable suite 3 explicitly.
   assert.equal((await world.open({ ipmi: { cipherSuites: [3] } }).readPower(forever())).state, "On");
 });
 

@@ -6,9 +6,9 @@ import { startIpmiWorld } from "./ipmi-fixture.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import type { IpmiWorld } from "./ipmi-fixture.ts";
 
-// How sessions begin and end: privileges, refused logins, few places at the BMC, restarts.
+// How sessions begin and end: privileges, refused logins, a full session table, restarts.
 
-/** Long enough for a session to be taken for lost. */
+/** After this idle time, the driver treats a session as lost. */
 const IDLE_MS = 26_000;
 
 const opens = ({ mock }: IpmiWorld): number => mock.steps().filter((step) => step === "OpenSession").length;
@@ -161,7 +161,7 @@ test("handshakes that go wrong leave no place taken", async () => {
 
 test("a handshake that gets stuck is started over with fresh ids, never continued", async () => {
   await using world = await startIpmiWorld();
-  // Twice for RAKP 3, which also ends the handshake that was stuck at RAKP 1.
+  // Two faults for RAKP 3, because the driver also ends the handshake that was stuck at RAKP 1 with it.
   for (const [step, times] of [
     ["OpenSession", 1],
     ["RAKP1", 1],
@@ -222,7 +222,7 @@ test("a port that does not listen or does not answer is Unreachable, and no hand
   world.bmc.setReachability("up");
   await device.readPower(forever());
   await world.mock.close();
-  // The order has gone out: that there is no listener any more does not show that there was none.
+  // The order was sent. That no process listens now does not prove that none did then.
   await assert.rejects(device.forceOff(forever()), hasCode("Timeout", /unknown/));
   await assert.rejects(world.open().readPower(forever()), hasCode("Unreachable"));
   await assert.rejects(world.open().forceOff(forever()), hasCode("Unreachable"));
@@ -251,7 +251,7 @@ test("closing during a login leaves no session behind", async () => {
   while (!world.mock.steps().includes("RAKP3")) await new Promise((resolve) => setTimeout(resolve, 5));
   await device.close();
   await reading;
-  // The word that the session is over is not waited for, since a BMC that hangs would not answer.
+  // The driver does not wait for the answer to Close Session, because a BMC that hangs would not answer.
   for (let tries = 0; world.mock.sessionCount > 0 && tries < 200; tries += 1) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
@@ -288,7 +288,7 @@ test("an Off of a BMC that was silent before, and may have restarted, is not bel
   await device.readPower(forever());
   world.bmc.restart(0);
   world.bmc.pretendPower("Off", 600_000);
-  // The order goes into the session that is gone.
+  // The order is sent in the lost session.
   await assert.rejects(device.forceOff(forever()), hasCode("Timeout"));
   for (let reads = 0; reads < 3; reads += 1) {
     const reading = await device.readPower(forever());
@@ -313,7 +313,7 @@ test("a BMC is not believed by a driver that was opened after the silence, as an
   assert.equal((await after.readPower(forever())).state, "Unknown");
   world.skip(30_000);
   assert.equal((await after.readPower(forever())).state, "Off");
-  // Nor where it was silent to a log-in.
+  // The same if the BMC did not answer a login.
   world.bmc.setReachability("silent");
   await assert.rejects(world.open({ connectTimeoutMs: 300 }).readPower(forever()), hasCode("Unreachable"));
   world.bmc.setReachability("up");
@@ -358,7 +358,7 @@ test("a BMC with a key of its own (K_G) accepts only clients that have the key, 
   await assert.rejects(world.open().readPower(forever()), hasCode("Unsupported", /K_G\), and none is configured/));
   const other = world.open({ ipmi: { bmcKey: new Secret("another") } });
   await assert.rejects(other.readPower(forever()), hasCode("Unsupported", /the key \(K_G\) is not/));
-  // The word that the session is over is not waited for.
+  // The driver does not wait for the answer to Close Session.
   while (world.mock.sessionCount > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   const datagrams = world.mock.datagramCount;
   const long = world.open({ ipmi: { bmcKey: new Secret(`${text}!`) } });
@@ -381,7 +381,7 @@ test("an order is refused and an Off is not believed if another host answers aft
   const reading = await device.readPower(forever());
   assert.equal(reading.state, "Unknown");
   assert.match(reading.raw, /not the one that was identified/);
-  // Whether that is the host is for the caller to judge, who asks again.
+  // The driver only reports that the identity must be checked again. The caller decides whether this is the host.
   await device.identify(forever());
   await device.forceOff(forever());
   assert.deepEqual(

@@ -6,8 +6,8 @@ import type { BmcErrorCode } from "../../src/bmc/interface/errors.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
-// What happens to datagrams on their way, and to those who try to pass something off: never a false Off, never a hang.
-// Each fault against each operation: bmc-faults.test.ts.
+// Faults of datagrams in transit, and forged datagrams: the driver never reports a false Off and never hangs.
+// bmc-faults.test.ts has each fault with each operation.
 
 type Action = FaultRule["action"];
 
@@ -32,7 +32,7 @@ void describe("an answer that cannot be trusted", { concurrency: 11 }, () => {
       const device = world.open({ callTimeoutMs: 1_500 });
       await device.readPower(forever());
       world.mock.addFault({ steps: ["GetChassisStatus", "ChassisControl"], action });
-      // On a slow machine the call runs into its own deadline first.
+      // On a slow machine, the deadline of the call may come first.
       await assert.rejects(device.readPower(forever()), (error) => {
         assert.ok(error instanceof BmcError);
         assert.ok([code, "Timeout"].includes(error.code), `${error.code}: ${error.message}`);

@@ -15,7 +15,7 @@ interface Receiver {
   counts: Record<KdumpResult, number>;
 }
 
-/** Runs `test` with a socket that is bound to `host`, and messages that are counted. */
+/** Runs `test` with a socket that is bound to `host` and counts its messages. */
 async function receiving(host: string, test: (receiver: Receiver) => Promise<void>): Promise<void> {
   const counts = { accepted: 0, malformed: 0, unexpected: 0 };
   const messages = new KdumpMessages((result) => (counts[result] += 1));
@@ -81,7 +81,7 @@ describe("the socket for fence_kdump messages", () => {
       const flood = Array.from({ length: 500 }, () => Buffer.alloc(512, 1));
       for (let sent = 0; sent < 40; sent += 1) await send(port, "127.0.0.1", flood);
       messages.follow(["127.0.0.1"], () => (received += 1));
-      // The kernel drops what exceeds its buffer, as a network would: a crash kernel sends again.
+      // The kernel drops datagrams that exceed its buffer. A crash kernel repeats its messages.
       await until("one is received", async () => {
         await send(port, "127.0.0.1", [MESSAGE]);
         return received > 0;

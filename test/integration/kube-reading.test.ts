@@ -24,13 +24,13 @@ const isOver = (error: unknown): boolean => {
   return true;
 };
 
-/** A server that answers the first bytes of each connection with `pieces`, for as long as these are taken. */
+/** A server that sends `pieces` after the first bytes of each connection, as long as the client reads. */
 function answering(pieces: () => Iterable<string>, made = createServer()): { server: Server; sentBytes: () => number } {
   let sentBytes = 0;
   const send = async (socket: Socket): Promise<void> => {
     for (const piece of pieces()) {
       if (socket.destroyed) return;
-      // Each piece is written when the one before it has left, so that TLS makes a record of each.
+      // Waits until a piece is sent before it writes the next one, so that each is a TLS record.
       await new Promise((resolve) => socket.write(piece, resolve));
       sentBytes += piece.length;
     }
@@ -70,7 +70,7 @@ describe("an answer of an untrusted API server", () => {
     const { server, sentBytes } = answering(() => endless(chunked, "1\r\n \r\n".repeat(10_000)));
     const transport = await connectTo(t, server, 50);
     await assert.rejects(transport.send(REQUEST, never), isOver);
-    // 50 ms are 2.5 MB, which are 400 KB of answer: far below its largest size.
+    // In 50 ms the client reads 2.5 MB, which contain 400 KB of the answer: far below the size limit of an answer.
     assert.ok(sentBytes() < 8_000_000, `${sentBytes()} bytes were taken`);
   });
 

@@ -13,8 +13,8 @@ import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { installHealthy } from "./check-fixture.ts";
 
-// The plugin as krew installs it: the archive unpacked in a folder, and a link to its program on the PATH. kubectl is
-// played by a script that runs plugins as kubectl does; test/nightly/peers/kubectl.test.ts has the real one.
+// The plugin as krew installs it: the unpacked archive in a folder, and a link to its program on the PATH. A script
+// replaces kubectl and runs plugins in the same way. test/nightly/peers/kubectl.test.ts uses the real kubectl.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -43,7 +43,7 @@ describe("kubectl ironfence", () => {
     symlinkSync("kubectl-ironfence", join(bin, "kubectl_complete-ironfence"));
     for (const [name, text] of [
       ["kubectl", KUBECTL],
-      // A pager that waits for no key.
+      // A pager that does not wait for a key.
       ["less", "#!/bin/sh\nexec cat\n"],
     ] as const) {
       writeFileSync(join(bin, name), text);
@@ -64,7 +64,7 @@ describe("kubectl ironfence", () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Runs in a process of its own, since the simulated API server is in this one. */
+  /** Runs a program in a separate process, since the simulated API server is in this one. */
   const run = async (program: string, ...args: string[]): Promise<{ code: number; out: string }> => {
     const command = promisify(execFile)(program, args, { env, timeout: COMMAND_TIMEOUT_MS });
     return command.then(
@@ -103,7 +103,7 @@ describe("kubectl ironfence", () => {
       plugins: Record<string, { command: string; args: string[] }>;
     };
     const context = (parse(kube.kubeconfig) as { "current-context": string })["current-context"];
-    // As k9s does before it starts the command.
+    // Replaces variables, as k9s does before it starts the command.
     const values = { NAME: "worker-2", CONTEXT: context, KUBECONFIG: env["KUBECONFIG"] ?? "" };
     const outputs = await Promise.all(
       Object.values(plugins).map(async ({ command, args }) => {

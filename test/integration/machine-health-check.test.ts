@@ -16,7 +16,7 @@ async function start(version?: Version): Promise<MachineWorld> {
   return world;
 }
 
-/** So many healthy machines under one health check, which is served. */
+/** Creates healthy machines under one health check, and waits until it is served. */
 async function serve(machines: number, check?: Parameters<MachineWorld["healthCheck"]>[0]): Promise<MachineWorld> {
   const world = await start();
   world.template();
@@ -248,7 +248,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
       world.told("RemediationSkipped")[0] ?? "",
       /^Machine tenant\/new4 is not remediated: giving up until \S+ unless the operator intervenes: new Machines of MachineDeployment\/workers were replaced 3 times/,
     );
-    // A machine that was of use for long does not count as a replacement.
+    // A machine that has worked for a long time does not count as a replacement.
     await world.clock.advance(3_600_000);
     world.ready("old0", "Unknown");
     await world.until("the old one's owner is asked", () => asked().length === 1);
@@ -350,7 +350,7 @@ describe("a MachineHealthCheck whose workload cluster cannot be reached", () => 
     assert.equal(allowed?.reason, "WorkloadClusterUnreachable");
     assert.match(allowed.message ?? "", /cluster tenant\/prod: connection refused/);
     assert.equal(world.told("RemediationRestricted").length, 1);
-    // What was counted last: m0 was on its way already.
+    // The last counts, in which m0 was already unhealthy.
     assert.equal(world.check().status?.["currentHealthy"], 2);
     assert.equal(world.told("MachineMarkedUnhealthy").length, 0);
     world.away(undefined);
@@ -422,7 +422,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
-    // From now on nothing proves the view, so that the nodes are listed before anything starts.
+    // From now on no event proves that the view is fresh, so the nodes are listed before a remediation starts.
     world.workload.faults.lagWatches({}, 30_000);
     let lists = 0;
     world.workload.onRequest(({ method, path, watch }) => {

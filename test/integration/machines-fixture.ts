@@ -20,15 +20,14 @@ import { ReplayedLog } from "../lib/replayed-log.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
 import { vendorCrd, vendorType } from "./detector-fixture.ts";
 
-// The health checks over machines on two in-memory API servers: one with the machines, one with their nodes, in virtual
-// time.
+// MachineHealthChecks on two in-memory API servers in virtual time: one has the machines, the other their nodes.
 
 export const NAMESPACE = "tenant";
 export const CLUSTER = "prod";
 
 export type Version = "v1beta1" | "v1beta2";
 
-/** Objects as tests look at them. */
+/** The fields of objects that tests read. */
 export interface Loose extends KubeObject {
   spec?: Record<string, unknown>;
   status?: {
@@ -54,11 +53,11 @@ export class MachineWorld {
   readonly version: Version;
   readonly notes: EventNote[] = [];
   readonly kind: MachineHealthCheckKind;
-  /** Why the workload cluster cannot be worked with, as the connection reports. */
+  /** The problem of the workload cluster that its connection reports. */
   #away: string | undefined;
   #connection: ClusterConnection = { state: "connecting" };
   readonly #holders = new Set<() => void>();
-  /** Every decision of every test is made again from its log, and has to be the same. */
+  /** Replays every decision of every test from the log. The results must be the same. */
   readonly #log = new ReplayedLog();
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
@@ -68,7 +67,7 @@ export class MachineWorld {
     this.kind = kind;
   }
 
-  /** A cluster whose control plane and infrastructure are ready since a day. */
+  /** A cluster whose control plane and infrastructure have been ready for a day. */
   static async create(version: Version = "v1beta2", kind = CLUSTER_API_CHECKS): Promise<MachineWorld> {
     const world = new MachineWorld(version, kind);
     for (const text of await crdsOf(version, kind)) world.management.load(text);
@@ -84,7 +83,7 @@ export class MachineWorld {
     return { group, version: this.version, kind, plural, namespaced: true };
   }
 
-  /** Starts the detector's half, or starts it again after `stop`. */
+  /** Starts the detector, also after `stop`. */
   start(): void {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
@@ -132,7 +131,7 @@ export class MachineWorld {
     for (const holder of this.#holders) holder();
   }
 
-  /** The workload cluster cannot be reached until `reason` is undefined again. */
+  /** Disconnects the workload cluster for `reason`; undefined connects it again. */
   away(reason: string | undefined): void {
     this.#away = reason;
     this.#become(
@@ -160,7 +159,7 @@ export class MachineWorld {
     this.#log.assertSame();
   }
 
-  /** Lets time pass in small steps until `done`. @throws Error when it does not come in `withinMs`. */
+  /** Advances time in small steps until `done` returns true. @throws Error after `withinMs`. */
   async until(what: string, done: () => boolean, withinMs = 60_000): Promise<number> {
     const startMs = this.clock.nowMs();
     while (!done()) {
@@ -191,7 +190,7 @@ export class MachineWorld {
     clusters.mergePatch(key, { status: { conditions } }, "status");
   }
 
-  /** A machine with a node of its name that is Ready. */
+  /** Creates a machine, and a Ready node of the same name. */
   machine(
     name: string,
     options: {
@@ -228,7 +227,7 @@ export class MachineWorld {
     this.joins(name);
   }
 
-  /** The machine names its node. */
+  /** Sets the node of the machine. */
   joins(name: string): void {
     this.status("Machine", name, { nodeRef: { name } });
   }
@@ -249,7 +248,7 @@ export class MachineWorld {
       .mergePatch({ namespace: NAMESPACE, name }, { metadata: { annotations } });
   }
 
-  /** Sets the node's condition Ready as of now. */
+  /** Sets the condition Ready of the node with the present time. */
   ready(name: string, status: "True" | "False" | "Unknown"): void {
     const conditions = [{ type: "Ready", status, lastTransitionTime: toTime(this.clock.nowMs()) }];
     this.workload.collection<Node>(NODES).mergePatch({ name }, { status: { conditions } }, "status");
@@ -267,7 +266,7 @@ export class MachineWorld {
   }
 
   /**
-   * A health check over pool a that finds a node unhealthy after 10 s, in the words of the version that is served.
+   * Creates a health check over pool a that finds a node unhealthy after 10 s, in the served version.
    *
    * @param options `template: null` for none.
    */
@@ -363,7 +362,7 @@ export class MachineWorld {
       .sort();
   }
 
-  /** Notes of one reason, or of all. */
+  /** Messages of the Kubernetes Events with one reason, or of all. */
   told(reason?: string): string[] {
     return this.notes.filter((note) => reason === undefined || note.reason === reason).map(({ note }) => note);
   }
@@ -371,7 +370,7 @@ export class MachineWorld {
 
 const crds = new Map<string, string[]>();
 
-/** The CRDs of a kind's group; they take long to read, and every test wants them. */
+/** The CRDs of a kind's group, cached because reading them is slow and every test needs them. */
 async function crdsOf(version: Version, { checks }: MachineHealthCheckKind): Promise<string[]> {
   const key = `${checks.group}/${version}`;
   const known =

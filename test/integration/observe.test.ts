@@ -15,9 +15,9 @@ import { NAMESPACE, startSocketWorld } from "./agent-fixture.ts";
 import { addressIn, until } from "./child-agent.ts";
 import { cli } from "./cli-fixture.ts";
 
-// `ironfence run --observe` as a process of its own, on an API server over HTTPS and BMCs over HTTPS.
+// Runs `ironfence run --observe` as a separate process. API server and BMCs use HTTPS.
 
-/** What the kubelets of the fixture write. */
+/** The writes of the fixture's kubelets. */
 const OF_KUBELETS =
   /^(POST \/api\/v1\/nodes$|PATCH \/api\/v1\/nodes\/[^/]+\/status|\w+ .*\/kube-node-lease\/|.*\/pods)/;
 const OWN = [
@@ -94,7 +94,7 @@ test("ironfence run --observe writes only its Lease and Events through an outage
   assert.match(shown, /^ironfence_would_have_remediated_total 1$/m);
   assert.doesNotMatch(shown, /^ironfence_bmc_request_seconds_count/m, "it asks no BMC");
 
-  // Started again in the middle of the outage: it is the same one.
+  // Restarts the agent during the outage, which must count as the same outage.
   await agent.stop();
   assert.equal(observations().length, 1, "the Lease keeps them");
   const second = start("second");

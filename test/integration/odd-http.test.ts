@@ -10,8 +10,8 @@ import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { accessTo } from "../unit/kube/api-stub.ts";
 
-// What HTTP itself lets a server do: a BMC, or the API server of a workload cluster, that wants to keep the agent busy,
-// to fill its memory, or to have one answer taken for another.
+// Attacks by HTTP itself: a BMC or the API server of a workload cluster tries to keep the agent busy, to fill its
+// memory, or to pass one answer off as another.
 
 const DEADLINE_MS = 1_500;
 const GROWTH_BYTES_MAX = 64 * 1_048_576;
@@ -19,7 +19,7 @@ const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 const answer = (body: string): string => `${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
 const TEN_KILOBYTES = "a".repeat(10_000);
 
-/** Writes without end, as fast as it is read. */
+/** Writes without end, as fast as the client reads. */
 function flood(socket: Socket, text: string): void {
   const more = (): void => {
     while (!socket.destroyed && socket.write(text));
@@ -29,7 +29,7 @@ function flood(socket: Socket, text: string): void {
 }
 
 interface Case {
-  /** What the server does when a request has come. */
+  /** Called when a request has arrived. */
   serve(socket: Socket): void;
 }
 
@@ -76,7 +76,10 @@ const HOSTILE: Readonly<Record<string, Case>> = {
   "the frames of HTTP/2": { serve: (socket) => void socket.write(Buffer.from("00000604000000000000", "hex")) },
 };
 
-/** @returns what the calls of a client end with, each in its time; the memory that the first one took is bounded. */
+/**
+ * @returns the results of the calls of a client. Asserts that each ends in time and that the first one uses bounded
+ * memory.
+ */
 async function ask(served: Case, calls: number, client: "bmc" | "api"): Promise<string[]> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

@@ -25,13 +25,13 @@ import type { SocketOptions, SocketWorld } from "./agent-fixture.ts";
 import { KEY, KEY_ID, startFakeDriver } from "./driver-fixture.ts";
 import type { FakeDriver } from "./driver-fixture.ts";
 
-// The remediator on sockets, in real time.
+// The remediator with real sockets, in real time.
 
 interface Options {
   password?: string;
-  /** The host is described by a BareMetalHost, with its operator at work, in place of a FencingTarget. */
+  /** A BareMetalHost with a running operator describes the host, instead of a FencingTarget. */
   bareMetalHost?: boolean;
-  /** The host has a driver server in place of a BMC. */
+  /** The host has a driver server instead of a BMC. */
   driver?: FakeDriver;
 }
 
@@ -131,7 +131,7 @@ function succeeded(fixture: SocketWorld): string | undefined {
     : `${condition.status} ${condition.reason}`;
 }
 
-/** A dead node with a pod, and the order to remediate it. */
+/** Fails a node with a pod, and creates its remediation. */
 async function order(fixture: SocketWorld, strategy: Record<string, unknown> = {}): Promise<void> {
   const { server, rack, ready } = fixture;
   await until("the node is Ready", () => ready("n1") === "True");
@@ -200,7 +200,7 @@ test("a BareMetalHost is fenced through its operator over real connections, and 
   assert.deepEqual(Object.keys(host?.metadata.annotations ?? {}), ["ironfence.io/last-reboot"]);
 });
 
-/** What etcd takes as one request by default (`--max-request-bytes`). */
+/** The default size limit of a request to etcd (`--max-request-bytes`). */
 const ETCD_REQUEST_BYTES_MAX = 1.5 * 1024 * 1024;
 
 test("a node with 200 labels and 100 KiB of annotations is deleted, and has all of them when it has joined again", async (t) => {

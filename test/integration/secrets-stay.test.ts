@@ -12,13 +12,13 @@ import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
 import { addressIn } from "./child-agent.ts";
 import { cli } from "./cli-fixture.ts";
 
-// Where the password of a BMC and the tokens of its sessions must never be seen: in whatever the agent writes, serves
-// and shows of itself while it uses them.
+// The password of a BMC and the tokens of its sessions must not appear in anything that the agent writes, serves or
+// shows while it uses them.
 
 /**
- * Fences a host by an agent that logs all it can.
+ * Fences a host with an agent that logs as much as possible.
  *
- * @returns everything that can be read of it, by where, and the tokens of its sessions.
+ * @returns all readable texts of the agent by their place, and the tokens of its sessions.
  */
 async function fence(t: TestContext, password?: string): Promise<{ seen: Map<string, string>; tokens: Set<string> }> {
   const hosts = [{ name: "n1" }];

@@ -22,7 +22,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 
-// The whole agent on sockets, in real time.
+// The whole agent with real sockets, in real time.
 
 const HOSTS = ["n1", "n2"];
 
@@ -96,7 +96,7 @@ test("a host that is switched off is proven off and its node restored at once; o
   assert.match(explained.out, /soonUnhealthy: Unhealthy at .* not earlier, because FencingTarget ironfence-system\/n2/);
   assert.match(explained.out, /^ {2}host +FencingTarget ironfence-system\/n2 (reads On|has no proof)/m);
 
-  // Both halves write one log, and what they have decided can be decided again from it alone.
+  // Both halves write one log, from which all their decisions can be replayed.
   await end();
   const replayed = await cli(["replay", log]);
   assert.equal(replayed.code, 0, replayed.err);

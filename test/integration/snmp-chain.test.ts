@@ -10,11 +10,13 @@ import { enrolledSpecDigest, judgeOutlets } from "../../src/remediator/hosts/mod
 import { SERIAL, startSnmpWorld } from "./snmp-fixture.ts";
 import type { OutletDriver, SnmpWorld } from "./snmp-fixture.ts";
 
-// PDUs that are chained answer at one address. When one of them goes, the outlets behind it get other indexes.
+// Chained PDUs answer at one address. When one of them is removed, the outlets after it get other indexes.
 
 const { signal } = new AbortController();
 
-/** A chain: index 1 is on the first unit, 2 on `PDU-B` and feeds `one`, 3 and 4 on `PDU-C` and feed `two`. */
+/**
+ * Starts a chain: index 1 is on the first unit, 2 is on `PDU-B` and feeds `one`, 3 and 4 are on `PDU-C` and feed `two`.
+ */
 async function startChain(mib: Mib = "APC-rPDU2") {
   const units = [
     { unit: 2, serial: "PDU-B" },
@@ -36,7 +38,7 @@ async function startChain(mib: Mib = "APC-rPDU2") {
   return { world, units, one, left, right, removeUnit2 };
 }
 
-/** The host `one` with its outlet on a target that has it enrolled as it is now. */
+/** The host `one` with a target whose outlet is enrolled with its present identity. */
 async function enrolledHost(world: SnmpWorld, outlet: OutletDriver): Promise<Topology> {
   const enrolled = await outlet.identifyOutlet(signal);
   const judge = (answers: readonly OutletAnswer[]): IdentityCheck =>
@@ -76,7 +78,7 @@ test("a unit that is removed from a chain before a fence leaves the outlets of t
   const topology = await enrolledHost(world, world.open(2));
   await topology.verify(() => ({ verified: true, message: "" }), signal);
   removeUnit2();
-  // Not even the same label makes it the same outlet.
+  // The same label does not make it the same outlet.
   left.label = "one 1";
   await assert.rejects(
     topology.forceOff(signal),
@@ -112,7 +114,7 @@ test("an outlet whose number on its unit is another one since it was enrolled is
   await using _ = world;
   const outlet = world.open(3);
   const topology = await enrolledHost(world, outlet);
-  // Another first unit has one outlet less: the second outlet of PDU-C has the index that the first one had.
+  // The first unit is replaced by one with one outlet less, so the second outlet of PDU-C gets the index of the first.
   Object.assign(one, { index: "1" });
   Object.assign(left, { index: "2" });
   const right = world.outlet(4).spec;

@@ -14,7 +14,8 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { openDeviceOn } from "../lib/open-device.ts";
 
-// One PDU with outlets of simulated hosts, on loopback, and drivers for it: `one` has one supply, `two` has two.
+// One PDU on loopback with outlets for simulated hosts, and drivers for it. Host `one` has one power supply, `two` has
+// two.
 
 export const USER = "fence";
 export const PASSWORD = "correct-horse-1";
@@ -29,7 +30,7 @@ export interface SnmpWorld {
   rack: Rack;
   mock: SnmpMock;
   clock: Clock;
-  /** Puts the clock of driver and PDU forward. */
+  /** Moves the clock of driver and PDU forward. */
   skip(ms: number): void;
   /** The outlet with this number: 1 feeds `one`, 2 and 3 feed `two`, 4 feeds nothing. */
   outlet(number: number): Outlet;
@@ -44,7 +45,7 @@ export interface OpenOptions {
   snmp?: SnmpConfig;
   callTimeoutMs?: number;
   isOrderAllowed?: () => boolean;
-  /** In place of the address of the outlet. */
+  /** Replaces the address of the outlet. */
   address?: string;
 }
 

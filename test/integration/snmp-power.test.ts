@@ -100,7 +100,7 @@ test("an outlet is Changing while an order waits, and Off only after it", async 
     const outlet = world.open(1);
     world.outlet(1).faults.delayMs = 60_000;
     await outlet.forceOff(signal);
-    // PDU2-MIB has no pending state: the outlet is simply still on.
+    // PDU2-MIB has no pending state, so the outlet still reads on.
     assert.equal(await stateOf(outlet), mib === "Raritan" ? "On" : "Changing", mib);
   }
 });
@@ -293,7 +293,7 @@ for (const [what, action, code] of wrongAnswers) {
     await outlet.forceOff(signal);
     world.mock.addFault({ steps: ["get"], action });
     await assert.rejects(outlet.readPower(signal), (error: unknown) => {
-      // The deadline may come before the last repetition.
+      // The deadline may come before the last retry.
       return failsWith(error instanceof BmcError && error.code === "Timeout" ? "Timeout" : code)(error);
     });
     world.mock.clearFaults();

@@ -34,7 +34,7 @@ interface Fixture {
   world: World;
   runtime: KubeRuntime;
   rack: Rack;
-  /** By host: two BMCs, each of one System. */
+  /** The BMC of each host, each with one System. */
   mocks: Record<"n1" | "n2", RedfishMock>;
   sha256Fingerprint: string;
   signal: AbortSignal;
@@ -72,7 +72,8 @@ async function setUp(t: TestContext): Promise<Fixture> {
   world.secret("bmc", { username: "fencing", password: PASSWORD });
   world.secret("ca", { "ca.crt": authority.certPem });
   const { sha256Fingerprint } = tls;
-  // Drivers of one clock share what they have met at an address, and ports come again.
+  // Drivers with the same clock share what they know about an address, and ports are reused, so this runtime has its
+  // own clock.
   const runtime = { ...world.runtime, clock: { ...systemClock }, random: systemRandom };
   return { world, runtime, rack, mocks, sha256Fingerprint, signal: stopping.signal };
 }
@@ -250,7 +251,7 @@ test(
     const { n1: mock } = fixture.mocks;
     const { host, preparing } = prepare(fixture);
     await eventually("it is prepared", () => reads(mock) === 1);
-    // The answer has to be read, too.
+    // The answer must also be read.
     await wait(200);
     const power = await host.open(OWNER, fixture.signal);
     await preparing;
@@ -296,7 +297,7 @@ test(
     const { host, preparing } = prepare(fixture);
     await eventually("it logs in", () => logins(mock) === 1);
     const power = await host.open(OWNER, fixture.signal);
-    // Another login that waits for the first one starts after 15 s, when the connection is destroyed.
+    // A login that waits for the first one would start only after 15 s, when the connection is destroyed.
     assert.ok((await power.verifyIdentity(undefined, AbortSignal.timeout(10_000))).verified);
     await power.forceOff(fixture.signal);
     await preparing;

@@ -16,7 +16,7 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { addressIn, until } from "./child-agent.ts";
 import { cli } from "./cli-fixture.ts";
 
-// Agents of two installations, each a process of its own, on an API server over HTTPS: what users see of them.
+// What users see of the agents of two installations, which are separate processes with an API server over HTTPS.
 
 const NAMESPACE = "ironfence-system";
 const LEASE_OF = (component: string): string => `kube-system/ironfence-${component}`;

@@ -25,13 +25,13 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { base64, kubeconfigText } from "../unit/clusters/kubeconfig-text.ts";
 import { recordingLogger, until } from "../unit/kube/support.ts";
 
-// Workload clusters over real connections: TLS, refused credentials, servers that go and come.
+// Workload clusters over real connections: TLS, refused credentials, servers that stop and start.
 
 const NAMESPACE = "default";
 const NAMES = { controllerName: "ironfence.io/test", instance: "test" };
 const deps = { clock: systemClock, random: systemRandom };
 
-/** A workload cluster's API server behind TLS, which lets in who sends the token of the moment. */
+/** The API server of a workload cluster with TLS, which accepts only the current token. */
 class WorkloadServer {
   readonly caPem: string;
   token = "first-t0ken";
@@ -52,7 +52,7 @@ class WorkloadServer {
     return `https://127.0.0.1:${this.#port}`;
   }
 
-  /** Listens, where it has listened before once it has. */
+  /** Starts to listen, on the same port as before if it was started before. */
   async start(): Promise<void> {
     const { certPem, keyPem } = await this.#authority.issue({
       commonName: "kube-apiserver",
@@ -76,7 +76,7 @@ class WorkloadServer {
       response.on("close", () => forward.destroy());
       request.pipe(forward);
     });
-    // All of them: `closeAllConnections` leaves those out that are shaking hands still.
+    // Tracks all connections, because `closeAllConnections` skips those that are still in the TLS handshake.
     front.on("connection", (socket) => {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));
@@ -108,7 +108,7 @@ interface World {
   workload: WorkloadServer;
   lines: Record<string, unknown>[];
   folder: string;
-  /** Of the namespace kube-system in the workload cluster. */
+  /** UID of the namespace kube-system in the workload cluster. */
   uid: string | undefined;
   hold: (name?: string) => HeldCluster;
   writeSecret: (text: string, name?: string) => void;
@@ -204,7 +204,7 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     workload.token = "sec0nd-t0ken";
     writeSecret(workload.kubeconfig());
     const { signal } = new AbortController();
-    // No wait: the refusal itself has the Secret read again.
+    // No wait is needed: after a refusal, the Secret is read again at once.
     await connection.runtime.client.get(NODES, { name: "n1" }, signal);
     assert.equal(held.connection, connection);
     assert.doesNotMatch(JSON.stringify(lines), /t0ken/);

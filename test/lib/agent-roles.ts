@@ -26,7 +26,7 @@ export function manifestsOf(pattern: string): Manifest[] {
   );
 }
 
-/** For users, or aggregated into the roles of other controllers. */
+/** Roles for users, or roles that are aggregated into those of other controllers. */
 const OTHERS: ReadonlySet<string> = new Set([
   "ironfence-enroller",
   "ironfence-operator",

@@ -1,6 +1,6 @@
 import type { ClusterContact } from "../../src/kube/contact.ts";
 
-/** An API server that was never away, and whose clock is not known. */
+/** Contact with an API server that has always answered, and whose clock is unknown. */
 export const IN_CONTACT: ClusterContact = {
   sinceMs: -Infinity,
   serverTimeMs: undefined,

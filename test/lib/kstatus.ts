@@ -2,7 +2,7 @@ import type { KubeObject } from "../../src/kube/resource.ts";
 
 type Kstatus = "InProgress" | "Failed" | "Current" | "Terminating";
 
-/** As much of an object as decides. */
+/** The fields of an object that decide. */
 type Judged = Pick<KubeObject, "metadata"> & {
   status?: {
     observedGeneration?: number | undefined;
@@ -11,8 +11,8 @@ type Judged = Pick<KubeObject, "metadata"> & {
 };
 
 /**
- * How generic tools take an object, by the rules that kstatus (sigs.k8s.io/cli-utils) documents for kinds it does not
- * know.
+ * The status that generic tools derive from an object, by the rules of kstatus (sigs.k8s.io/cli-utils) for kinds that
+ * it does not know.
  */
 export function kstatusOf({ metadata, status = {} }: Judged): Kstatus {
   if (metadata.deletionTimestamp !== undefined) return "Terminating";

@@ -5,7 +5,7 @@ import type { Clock } from "../../src/runtime/clock.ts";
 
 const OPEN_DEVICE = new WeakMap<Clock, OpenDevice>();
 
-/** Opens devices as one process does: all that are opened on one clock share a gate. */
+/** Opens devices like one process: all devices with the same clock share a BMC gate. */
 export function openDeviceOn(clock: Clock): OpenDevice {
   const openDevice = OPEN_DEVICE.get(clock) ?? createOpenDevice(new BmcGate(clock));
   OPEN_DEVICE.set(clock, openDevice);

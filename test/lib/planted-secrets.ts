@@ -1,11 +1,11 @@
 import { base64 } from "./secret-forms/form.ts";
 import { SECRET_FORMS } from "./secret-forms/all.ts";
 
-// Secrets for tests of the support bundle: what no bundle may show.
+// Secrets for tests of the support bundle. No bundle may contain them.
 
 export { base64 };
 
-/** Secrets by where they are. None may be in a bundle, in clear text or in base64. */
+/** Secrets by their place. None may be in a bundle, in clear text or in base64. */
 export const PLANTED = {
   annotationOfOthers: "plain-words-of-others",
   lastApplied: "Applied-4711",
@@ -49,7 +49,7 @@ export const PLANTED = {
   redfishToken: "AuthToken4750abcd",
   redfishTokenInHeaders: "AuthToken4751abcd",
 } as const;
-/** Of a private key. */
+/** Lines of a private key. */
 export const KEY_LINES = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC4745", "shorttail4746=="];
 
 /** Lines of a log, most of them with a secret. */
@@ -90,7 +90,7 @@ export const LOG = [
   "the last line, after everything",
 ];
 
-/** The planted secrets that a text shows, by where they were planted: in clear text, in base64, in JSON, or in part. */
+/** The places of the planted secrets that a text contains in clear text, in base64, in JSON, or in part. */
 export function secretsIn(text: string): string[] {
   const formed = SECRET_FORMS.flatMap(([name, , secrets]) => secrets.map((secret) => [name, secret] as const));
   const all = [...formed, ...Object.entries(PLANTED), ...KEY_LINES.map((line) => ["key", line] as const)];

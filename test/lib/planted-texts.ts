@@ -1,4 +1,4 @@
-/** Secrets that `PLANTED_TEXTS` hold. */
+/** The secrets in `PLANTED_TEXTS`. */
 export const PLANTED = [
   "Userinfo-1",
   "Us/er@info-2",
@@ -11,7 +11,7 @@ export const PLANTED = [
   "Token-9",
 ] as const;
 
-/** Lines of logs and objects as they are met in the field, each with a secret. */
+/** Realistic lines of logs and objects, each with a secret. */
 export const PLANTED_TEXTS: readonly string[] = [
   '{"msg":"no answer","address":"redfish://admin:Userinfo-1@bmc-1.example"}',
   "probing ipmi://admin:Us/er@info-2@bmc-2.example",

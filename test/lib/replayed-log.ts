@@ -3,16 +3,16 @@ import { PURE_FUNCTIONS } from "../../src/cli/agent/pure-functions.ts";
 import { DecisionRecorder } from "../../src/telemetry/decisions/recorder.ts";
 import { Replayer } from "../../src/telemetry/decisions/replay.ts";
 
-/** A log of decisions that is kept nowhere: each line is replayed as soon as it is written. */
+/** A log of decisions that replays each line as soon as it is written, and stores none. */
 export class ReplayedLog {
   readonly #replayer = new Replayer(PURE_FUNCTIONS);
 
-  /** For a process that starts. */
+  /** A recorder for a new process. */
   recorder(): DecisionRecorder {
     return new DecisionRecorder({ process: "test", write: (line) => this.#replayer.take(line.trimEnd()) });
   }
 
-  /** @throws AssertionError if a decision was another one when it was made again. */
+  /** @throws AssertionError if a replayed decision differs. */
   assertSame(): void {
     assert.equal(this.#replayer.result.difference, undefined);
   }

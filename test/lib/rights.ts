@@ -16,8 +16,8 @@ export function readRules(path: string): Rule[] {
 }
 
 /**
- * What was asked of the API server that the rules do not allow, as `verb group/resource`; each once. Discovery is free
- * to all.
+ * Requests to the API server that the rules do not allow, as `verb group/resource`, each once. Every client may use
+ * discovery.
  */
 export function beyondRights(records: readonly RequestRecord[], rules: readonly Rule[]): string[] {
   const asked = records.map(accessOf).filter((access) => access !== undefined);

@@ -1,6 +1,6 @@
 import type { Random } from "../../src/runtime/random.ts";
 
-/** Randomness that a seed fixes (mulberry32): the same seed, the same numbers, UUIDs and bytes. */
+/** Deterministic randomness (mulberry32): the same seed gives the same numbers, UUIDs and bytes. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

@@ -17,13 +17,13 @@ export interface ReceivedSpan {
   status?: { code: number; message: string };
 }
 
-/** An OpenTelemetry collector, as far as ironfence speaks to one. */
+/** The part of an OpenTelemetry collector that ironfence uses. */
 export interface TraceCollector {
   endpoint: string;
-  /** What it answers. */
+  /** The status of its answers. */
   status: number;
   spans: ReceivedSpan[];
-  /** All that it was sent, as text. */
+  /** All received data as text. */
   received: string;
   requests: number;
   stop(): Promise<void>;

@@ -25,12 +25,15 @@ import { applyManifests, applyObject } from "../../hack/lib/apply.ts";
 import { ALLOWED_ADDRESSES } from "../../src/api/names/annotations.ts";
 import { seededRandom } from "./seeded-random.ts";
 
-// 0.1.0, installed by its own manifests, and this version take fences over from each other, killed at random moments.
-// The rounds of a seed are the same each time: IRONFENCE_SEED=… npm run test:e2e -- FILE
+// Agents of 0.1.0, installed by its own manifests, and of this version are killed at random moments and take over
+// fences from each other. The same seed gives the same rounds: IRONFENCE_SEED=… npm run test:e2e -- FILE
 
 const SEED = Number(process.env["IRONFENCE_SEED"] ?? randomInt(2 ** 31));
 const KILLS_MAX = 3;
-/** Within this time after a fence has got so far its agent is killed: as long as these hosts let it last at least. */
+/**
+ * An agent is killed within this time after a fence has reached a state. With these hosts, each state lasts at least
+ * that long.
+ */
 const KILL_WITHIN_MS = { Verifying: 200, PoweringOff: 3_000, Releasing: 500, PoweringOn: 3_000, Rejoining: 1_000 };
 const PHASES = Object.entries(KILL_WITHIN_MS);
 const SLOW_HOSTS = { powerDelayMs: 3_000, bootMs: 2_000 };
@@ -45,7 +48,7 @@ interface Kill {
   signal: "SIGKILL" | "SIGTERM";
 }
 
-/** Which agents run in a round: each is killed but the last one. The first kill changes the version. */
+/** Draws the agents of each round. All but the last one are killed. The first kill changes the version. */
 function planRounds(rounds: number): { kills: Kill[]; last: Version }[] {
   const random = seededRandom(SEED);
   return Array.from({ length: rounds }, (_, round) => {
@@ -63,7 +66,7 @@ function planRounds(rounds: number): { kills: Kill[]; last: Version }[] {
   });
 }
 
-/** Tests this many rounds: upgrades and rollbacks in turn. */
+/** Tests this many rounds, alternately upgrades and rollbacks. */
 export function testUpgradeKills(rounds: number): void {
   void describe(`0.1.0 and this version, killed at random moments of a fence (IRONFENCE_SEED=${SEED})`, () => {
     let scenario: Scenario;
@@ -75,7 +78,7 @@ export function testUpgradeKills(rounds: number): void {
       scenario = await startScenario({ install: false, ...SLOW_HOSTS });
       await applyManifests(scenario.world.api, join(firstVersion, "deploy/kustomize"), withoutReplicas);
       for (const node of WORKERS) await applyFencingTarget(scenario.world, node);
-      // 0.1.0 knows no such annotation.
+      // 0.1.0 does not have this annotation.
       for (const node of WORKERS) await annotate(node, null);
     });
     after(async () => {
@@ -87,7 +90,7 @@ export function testUpgradeKills(rounds: number): void {
         metadata: { annotations: { [ALLOWED_ADDRESSES]: value } },
       });
 
-    /** The steps of docs/how-to/upgrade.md that come before the new image, in their order. */
+    /** The steps of docs/how-to/upgrade.md before the new image, in order. */
     async function prepareUpgrade(): Promise<void> {
       const { api, bmc } = scenario.world;
       for (const node of WORKERS) await annotate(node, bmc.url.replace("https:", "redfish:"));
@@ -184,13 +187,13 @@ export function testUpgradeKills(rounds: number): void {
 function hasReached(phase: string | undefined, wanted: string): boolean {
   if (phase === undefined || phase === "Resolving") return false;
   const names = PHASES.map(([name]) => name);
-  // A phase that is not among them comes after them.
+  // All other phases come after these.
   return !names.includes(phase) || names.indexOf(phase) >= names.indexOf(wanted);
 }
 
 /**
- * Asserts that a host was powered off and on again once by all agents together: it was never ordered off after it was
- * ordered on, it booted once, and its node had the out-of-service taint only in between.
+ * Asserts that all agents together power-cycled a host once: it got no power-off after the power-on, it booted once,
+ * and its node had the out-of-service taint only in between.
  */
 async function assertOneFence(
   { chronicle }: Scenario,
@@ -200,7 +203,7 @@ async function assertOneFence(
   const records = (await chronicle.bmc(victim)).filter(({ atMs }) => atMs >= sinceMs);
   const orders = records.filter(({ kind }) => kind === "order").map(({ value }) => value);
   assert.match(orders.join(" "), /^(ForceOff )+On( On)*$/);
-  // Only an agent that was killed leaves open whether its order was sent.
+  // An order may be repeated only if a killed agent has not recorded it as sent.
   for (const type of ["ForceOff", "On"]) {
     const count = orders.filter((value) => value === type).length;
     assert.ok(count <= 1 + kills, `${type} was ordered ${count} times`);
@@ -223,7 +226,7 @@ async function assertOneFence(
   assert.ok(next && revisionOf(next.object) < revisionOf(intent.object), "the taint went before it was ordered on");
 }
 
-/** No pod of the Deployment runs: each agent is a process of its own. */
+/** No pod of the Deployment runs: each agent is a separate process. */
 function withoutReplicas(manifest: Parameters<NonNullable<Parameters<typeof applyManifests>[2]>>[0]): typeof manifest {
   return manifest.kind === "Deployment"
     ? { ...manifest, spec: { ...Object(manifest["spec"]), replicas: 0 } }

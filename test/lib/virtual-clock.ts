@@ -1,28 +1,28 @@
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 
-/** Turns of the event loop that work in the process gets before time goes on. */
+/** Turns of the event loop for work in the process before time advances. */
 const TURNS = 3;
 
 interface Entry {
   atMs: number;
-  /** Timers of one moment run in the order in which they were set. */
+  /** Timers with the same time run in the order in which they were set. */
   order: number;
   callback: (() => void) | undefined;
 }
 
-/** A clock that stands still until a test advances it. Timers run in the order of their time. */
+/** A clock that advances only when a test says so. Timers run in the order of their time. */
 export class VirtualClock implements Clock {
   #elapsedMs = 0;
   #orders = 0;
   #pending = 0;
   readonly #startMs: number;
   readonly #turns: number;
-  /** A binary heap: the timer that is due first stands first. */
+  /** A binary heap with the earliest timer first. */
   readonly #heap: Entry[] = [];
-  /** Called whenever what a timer has set off has settled. */
+  /** Called when all effects of a timer have settled. */
   afterStep: () => void = () => undefined;
 
-  /** @param turns of the event loop between two timers: one is enough where all that waits waits for promises alone. */
+  /** @param turns turns of the event loop between two timers. One is enough if all code waits only for promises. */
   constructor(startMs = Date.UTC(2026, 0, 1), turns = TURNS) {
     this.#startMs = startMs;
     this.#turns = turns;
@@ -55,7 +55,7 @@ export class VirtualClock implements Clock {
     return this.#pending;
   }
 
-  /** Lets `durationMs` pass, and whatever that sets off in this process settle. */
+  /** Lets `durationMs` pass, and waits until all effects in this process have settled. */
   async advance(durationMs: number): Promise<void> {
     const untilMs = this.#elapsedMs + durationMs;
     await this.#settle();
@@ -84,7 +84,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Lets everything that waits for promises alone run on. */
+/** Lets all code run that waits only for promises. */
 export async function settle(turns = TURNS): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -105,7 +105,7 @@ function push(heap: Entry[], entry: Entry): void {
   heap[at] = entry;
 }
 
-/** Takes the first entry off. */
+/** Removes the first entry. */
 function pop(heap: Entry[]): void {
   const last = heap.pop();
   if (last === undefined || heap.length === 0) return;

@@ -4,7 +4,7 @@ import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { Watched } from "../../src/kube/watched.ts";
 import { NodeClusters } from "../../src/remediator/clusters/node-clusters.ts";
 
-/** For tests in which all nodes lie in one cluster. */
+/** For tests in which all nodes belong to one cluster. */
 export const NO_WORKLOAD_CLUSTERS: WorkloadClusters = {
   hold: (ref) => ({
     ref,
@@ -13,7 +13,7 @@ export const NO_WORKLOAD_CLUSTERS: WorkloadClusters = {
   }),
 };
 
-/** One cluster, for tests that look at no watched node. */
+/** One cluster, for tests that read no watched nodes. */
 export function oneCluster(runtime: KubeRuntime): NodeClusters {
   const nodes = { get: () => undefined, values: () => [].values() } as unknown as Watched<Node>;
   return new NodeClusters({ runtime, nodes, clusters: NO_WORKLOAD_CLUSTERS });

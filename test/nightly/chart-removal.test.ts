@@ -20,14 +20,14 @@ import { deleteManifests } from "../../hack/lib/apply.ts";
 import { freeLease } from "../../hack/lib/free-leases.ts";
 import { runHelm } from "../lib/chart/helm.ts";
 
-// `helm uninstall` and the deletion of the namespace, in both orders, at rest and in the middle of a fence.
+// `helm uninstall` and the deletion of the namespace, in both orders, at rest and during a fence.
 
 const CHART = repositoryPath("deploy/chart");
 const GONE_WITHIN_MS = 60_000;
 const NAMESPACE_PATH = `/api/v1/namespaces/${NAMESPACE}`;
 const NAMESPACE_MANIFEST = { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } };
 const REMEDIATIONS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`;
-/** What a release has outside of its namespace, but for the kinds, which stay. */
+/** Cluster-wide objects of a release, except CRDs, which stay. */
 const CLUSTER_WIDE = [
   "/apis/rbac.authorization.k8s.io/v1/clusterroles",
   "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
@@ -75,7 +75,7 @@ void describe("a release of the chart and its namespace", () => {
     return names.filter((name) => name.startsWith("ironfence"));
   }
 
-  /** Deletes what is left if the namespace went first, and the record of the release with it. */
+  /** Deletes what is left after the namespace, and with it Helm's record of the release, was deleted first. */
   async function uninstallWithoutRecord(): Promise<void> {
     await assert.rejects(helm("uninstall", "ironfence"), /not found/);
     assert.notEqual((await namesLeft()).length, 0);
@@ -105,7 +105,7 @@ void describe("a release of the chart and its namespace", () => {
     await assertGone();
   });
 
-  /** Has an agent fence a node, as far as the taint, and waits until the policies are in force. */
+  /** Lets an agent fence a node until it has the taint, and waits until the policies take effect. */
   async function begin(victim: string): Promise<{ marks: NodeMarks; letPodGo: () => Promise<void> }> {
     await install();
     const marks = await marksOf(scenario, victim);
@@ -114,7 +114,9 @@ void describe("a release of the chart and its namespace", () => {
     return { marks, letPodGo };
   }
 
-  /** The fence ends well: the host is on, its node has no mark, and nothing keeps the remediation. */
+  /**
+   * Waits until the fence has succeeded: the host is on, its node has no mark, and no finalizer keeps the remediation.
+   */
   async function end(victim: string, marks: NodeMarks): Promise<void> {
     const { api, bmc } = scenario.world;
     await explain(scenario, `the fence of ${victim} is over`, WALK_TIMEOUT_MS, async () => {

@@ -8,7 +8,7 @@ import { toTime } from "../../src/runtime/time.ts";
 import type { Night } from "../e2e/night.ts";
 import { REMEDIATIONS, startNight, WORKERS } from "../e2e/night.ts";
 
-// The other faults of a night on call, which take minutes. test/e2e/night-shift.test.ts has the first nine.
+// Further faults of a night on call, which take minutes. test/e2e/night-shift.test.ts has the first nine.
 
 void describe("the night shift", () => {
   let night: Night;

@@ -2,7 +2,7 @@ import { after, before, describe, test } from "node:test";
 import type { Night } from "../e2e/night.ts";
 import { startNight } from "../e2e/night.ts";
 
-// Faults of a night on call that others make: admission policies which refuse what a fence needs.
+// Faults of a night on call that other administrators cause: admission policies that refuse what a fence needs.
 
 const ADMISSION = "/apis/admissionregistration.k8s.io/v1";
 /** A remediation counts as not started 60 s after it was due. */
@@ -33,7 +33,7 @@ void describe("the night shift with policies of others", () => {
       metadata: { name },
       spec: { policyName: name, validationActions: ["Deny"] },
     });
-    // The API server enforces it a moment later.
+    // The API server enforces the policy with a delay.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
   };
   const allow = async (name: string): Promise<void> => {

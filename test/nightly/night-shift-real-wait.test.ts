@@ -8,7 +8,7 @@ import { systemClock } from "../../src/runtime/system.ts";
 import type { Night } from "../e2e/night.ts";
 import { startNight } from "../e2e/night.ts";
 
-// One alert with the waiting time of its rule, which the other nights cut to a second.
+// One alert with the waiting time of its rule. The other tests shorten it to one second.
 
 const ALERT = "IronfenceNotReady";
 /** A scrape, an evaluation, and the time between two reads of this test. */

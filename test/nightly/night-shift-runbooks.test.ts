@@ -13,9 +13,9 @@ import { REMEDIATIONS, startNight } from "../e2e/night.ts";
 import type { RunbookShell } from "./runbook-commands.ts";
 import { fillIn, openRunbookShell, runbookCommands } from "./runbook-commands.ts";
 
-// The commands of all runbooks, on the cluster of a night on call.
+// Runs the commands of all runbooks on the cluster of a night on call.
 
-/** They exit with 1 for what they find: the report is what they are run for. */
+/** These commands exit with 1 if they find problems, which is expected here. */
 const REPORTS = /^ironfence check\b/;
 
 const OBJECTS = {
@@ -83,7 +83,7 @@ void describe("the runbooks", () => {
       spec: { clusterName: "prod", selector: { matchLabels: { pool: "a" } } },
     };
     await applyObject(api, ofMachines);
-    // Held, so that no host is powered off.
+    // Maintenance ensures that no host is powered off.
     await api.mergePatch(`${TARGETS}/worker-1`, { spec: { maintenance: true } });
     await api.create(REMEDIATIONS, {
       apiVersion: "ironfence.io/v1alpha1",

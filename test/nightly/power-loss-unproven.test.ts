@@ -11,11 +11,11 @@ import type { PodView } from "../../hack/e2e/workload.ts";
 import { applyObject } from "../../hack/lib/apply.ts";
 import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
 
-// Hosts that lose their power and are not released before their durations, with the flags that Kubernetes ships with.
+// Hosts that lose power and are not released before their durations are over, with the default flags of Kubernetes.
 
 const DEAD_BMC = ["dead-1", "dead-2", "dead-3", "dead-4", "dead-5", "dead-6"];
 const ALIVE = ["healthy-1", "healthy-2", "healthy-3"];
-/** The strategies that release workloads in another way, and a health check that says no. */
+/** Strategies that release workloads in another way, and a health check that forbids early releases. */
 const OTHERS: Readonly<Record<string, { strategy: object; annotations?: Record<string, string> }>> = {
   collected: { strategy: { podRelease: "GarbageCollector" } },
   deleted: { strategy: { workloadRelease: "DeleteNode" } },
@@ -23,9 +23,9 @@ const OTHERS: Readonly<Record<string, { strategy: object; annotations?: Record<s
   refused: { strategy: {}, annotations: { [SKIP_DURATION_IF_OFF]: "false" } },
   cordoned: { strategy: {} },
 };
-/** Kubernetes has not noticed the loss yet: two renewals of a lease are missing. */
+/** At this time two renewals of the lease are missing, but Kubernetes has not noticed the loss yet. */
 const BEFORE_UNKNOWN_MS = 38_000;
-/** The grace period after the last renewal, which was at most 10 s before, and the duration. */
+/** The grace period, which begins at the last renewal at most 10 s before the loss, plus the duration. */
 const ORDINARY_MIN_MS = 340_000;
 const ORDINARY_MAX_MS = 375_000;
 const BETWEEN_MS = 1_700;

@@ -14,14 +14,14 @@ import type { PowerLossTimes, PowerLossWorld } from "../../hack/e2e/power-loss.t
 import { createHealthCheck } from "../../hack/e2e/rack-world.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
 
-// How long a host without power keeps its pods, with the flags that Kubernetes ships with.
+// How long a host without power keeps its pods, with the default flags of Kubernetes.
 
 const ROUNDS = 6;
 const MEDIAN_AIM_MS = 15_000;
 const WORST_AIM_MS = 20_000;
 const TIMEOUT_MS = 420_000;
 
-/** The larger one of the two in the middle. */
+/** The median; of two middle values the larger one. */
 const medianOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity;
 

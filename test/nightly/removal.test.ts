@@ -12,8 +12,8 @@ import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
 
-// What is deleted in the middle of a fence in spite of the policies, and how a user comes back from that as
-// docs/how-to/uninstall.md says. No pod runs: a test stops the agent where Kubernetes would.
+// Deletions during a fence in spite of the policies, and the recovery by docs/how-to/uninstall.md. No pod runs, so the
+// test stops the agent when Kubernetes would.
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -38,7 +38,7 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
     await Promise.all((scenario?.agents ?? []).map((agent) => agent.stop()));
   }
 
-  /** Has an agent fence a node, as far as the taint, and takes the policies out of force. */
+  /** Lets an agent fence a node until it has the taint. With `override`, disables the policies. */
   async function begin(node: string, { override }: { override: boolean }): Promise<Agent> {
     const { world } = scenario;
     victim = node;
@@ -63,7 +63,7 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
   const tainted = async (): Promise<boolean> =>
     hasTaint(await scenario.world.api.get<NodeView>(`/api/v1/nodes/${victim}`), OUT_OF_SERVICE);
 
-  /** The host runs, its node has no mark, and no finalizer keeps the remediation. */
+  /** Asserts that the host runs, its node has no mark, and no finalizer keeps the remediation. */
   async function assertBack(): Promise<void> {
     const { api, bmc } = scenario.world;
     await letPodGo();

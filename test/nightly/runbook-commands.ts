@@ -9,7 +9,7 @@ import { run } from "../../hack/lib/run.ts";
 import type { Alert } from "../../hack/monitoring/alerts.ts";
 import { runbookOf } from "../../hack/monitoring/alerts.ts";
 
-// The commands of runbooks, run as an operator pastes them into a shell, with the real kubectl.
+// Runs the commands of runbooks in a shell with the real kubectl, as an operator would paste them.
 
 /** The first run builds kubectl, which takes minutes. */
 const BUILD_TIMEOUT_MS = 7 * 60_000;
@@ -30,9 +30,9 @@ export function runbookCommands(alert: Alert["name"], heading: "How to see it" |
 }
 
 /**
- * The command for objects that exist.
+ * Replaces placeholders in a command with existing objects.
  *
- * @param objects what stands for a text such as `node NAME`.
+ * @param objects the replacement of each placeholder, such as `node NAME`.
  */
 export function fillIn(command: string, objects: Readonly<Record<string, string>>): string {
   const filled = Object.entries(objects).reduce((text, [from, to]) => text.replaceAll(from, to), command);

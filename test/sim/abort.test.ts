@@ -9,8 +9,8 @@ const KEY = { namespace: NAMESPACE, name: "n1" };
 const WALK = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"] as const;
 
 /**
- * A dead node whose remediation can be caught in every state: a pod that ends slowly, and a slow boot of a node that is
- * not Ready at once.
+ * Runs a remediation until a state. A pod that ends slowly, a slow boot and a node that is not Ready at once make each
+ * state last long enough.
  */
 async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> {
   world.createPod("n1", "db");

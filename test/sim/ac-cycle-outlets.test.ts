@@ -7,7 +7,7 @@ import { HOLDS, holdDuringIdentification } from "./holds.ts";
 import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// What can happen to a host between the moment at which its outlets cut its mains power and its power-on.
+// What can happen to a host after its outlets have cut its mains power and before its power-on.
 
 type RestorePolicy = NonNullable<HostSpec["restorePolicy"]>;
 

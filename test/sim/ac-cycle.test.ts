@@ -9,8 +9,8 @@ import { HOLDS, holdDuringReading } from "./holds.ts";
 import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
-// An AC cycle between the release and the power-on: it is ordered once in a power cycle, for a host that is off, after
-// its workloads have left and its taint is gone; and no host is left off for it.
+// An AC cycle between the release and the power-on. It is ordered once per power cycle, when the host is off, its
+// workloads have left and its taint is removed. No host stays off because of it.
 
 const OTHER_UUID = "00000000-0000-4000-8000-00000000abcd";
 
@@ -18,7 +18,7 @@ const CYCLE = { powerOn: "ACCycle", retryLimit: 0 };
 
 type Effect = "done" | "ignored" | "dead";
 
-/** n1 hangs, its BMC offers an AC cycle with this effect, and it is remediated. */
+/** Hangs and remediates n1, whose BMC offers an AC cycle with this effect. */
 async function fence(world: World, effect: Effect | undefined, strategy: Record<string, unknown> = {}): Promise<void> {
   if (effect !== undefined) world.faults.cycles.set("n1", effect);
   await world.hang("n1");
@@ -321,7 +321,7 @@ describe("an AC cycle of a host whose taint stands", () => {
       await world.until("the agent has ended", () => killed !== undefined);
       await killed;
       assert.deepEqual(cyclesOf(world), []);
-      // As if the API server had lost the last write to the Node.
+      // Simulates that the API server has lost the last write to the Node.
       world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { taints }, metadata: { annotations } });
       world.startAgent();
       await world.until("it is ordered", () => {
@@ -370,7 +370,7 @@ describe("a host after an AC cycle", () => {
     World.run({}, async (world) => {
       await fence(world, "ignored", { acCycleTimeout: "30s", timeout: "60s" });
       await world.phase("n1", "Rejoining");
-      // The BMC carries it out now, and the host stays off as it does after a loss of power.
+      // The BMC runs the cycle only now, and the host stays off, as after a loss of power.
       world.rack.host("n1").cutMains();
       await world.clock.advance(5_000);
       world.rack.host("n1").restoreMains();

@@ -6,7 +6,7 @@ import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-re
 import { NAMESPACE, World } from "./world.ts";
 
 const HOSTS = ["n1", "n2", "n3", "n4", "n5", "n6"];
-/** As many as a row of racks. */
+/** The hosts of a row of racks. */
 const MANY = Array.from({ length: 50 }, (_, index) => `n${index + 1}`);
 const PLANE = { hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } };
 
@@ -14,11 +14,11 @@ const all = (world: World): BareMetalRemediation[] => [
   ...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values(),
 ];
 
-/** A host that reads On has given its place back. */
+/** In these states the remediation has no slot, because its host reads On or has no order yet. */
 const IDLE = ["Resolving", "Rejoining", "Restoring", "Succeeded", "Failed"];
 const hasBegun = (phase = "Resolving"): boolean => !IDLE.includes(phase);
 
-/** Keeps count of how many hosts are under way, by what is stored, whenever that changes. */
+/** Counts the hosts that are being remediated by the stored states, after every change. */
 function countUnderWay(world: World, inZone: (node: string) => boolean = () => true): () => number {
   let most = 0;
   world.server.onChange(({ object }) => {
@@ -320,7 +320,7 @@ describe("the node that the agent runs on", () => {
     World.run({ agentOn: "n1" }, async (world) => {
       world.remediate("n1", { powerOffTimeout: "60s" });
       await world.until("the lease is handed over", () => world.handedOver.length > 0, 5_000);
-      // No agent takes it, and the same agent leads again.
+      // No other agent takes the lease, so the same agent leads again.
       await world.killAgent();
       world.startAgent();
       await world.phase("n1", "Failed");

@@ -1,39 +1,39 @@
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 
-/** How an agent's clock differs from the world's. */
+/** The difference between the clock of an agent and that of the world. */
 export interface ClockFault {
-  /** How far its wall clock is ahead. */
+  /** By how many milliseconds its wall clock is ahead. */
   aheadMs?: number;
-  /** How fast it goes: 2 makes a second of the world two. */
+  /** Its speed: with 2, one second of the world is two seconds of the agent. */
   rate?: number;
 }
 
 /**
- * No timer is finer. At another rate than the world's a time may be reached but for a rounding error: code that waits
- * for the rest would otherwise wait again and again, and no time would pass.
+ * The resolution of timers. At another rate than the world's, a rounding error may remain when a time is reached. Code
+ * that waits for the rest would otherwise loop without any progress of time.
  */
 const TICK_MS = 0.001;
 
-/** A timer of the process, due at a time of its own monotonic clock. */
+/** A timer of the process. Its due time is on the monotonic clock of the process. */
 interface Pending {
   dueMs: number;
   callback: () => void;
   world: Timer | undefined;
 }
 
-/** The clock of one process: ahead or behind, fast or slow, stopped while the process or its machine is. */
+/** The clock of one process. It may be ahead or behind, fast or slow, and it stops with the process or its machine. */
 export class AgentClock implements Clock {
   readonly #world: Clock;
   readonly #rate: number;
   readonly #startMs: number;
   #aheadMs: number;
   #isStopped = false;
-  /** Timers that became due while the process was stopped, in that order. */
+  /** Timers that became due while the process was stopped, in order. */
   #held: Pending[] = [];
   readonly #pending = new Set<Pending>();
-  /** World time for which the machine was suspended so far, */
+  /** World time for which the machine was suspended before, */
   #asleepMs = 0;
-  /** and since when it is; undefined while it runs. */
+  /** and the start of the present suspension; undefined while it runs. */
   #asleepSinceMs: number | undefined;
 
   constructor(world: Clock, { aheadMs = 0, rate = 1 }: ClockFault = {}) {
@@ -64,19 +64,19 @@ export class AgentClock implements Clock {
     };
   }
 
-  /** The wall clock is set to another time. */
+  /** Moves the wall clock. */
   jump(byMs: number): void {
     this.#aheadMs += byMs;
   }
 
-  /** No timer runs from now on, though time goes on, as when the process is stopped by a signal. */
+  /** Stops timers while time continues, as when a signal stops the process. */
   stop(): void {
     this.#isStopped = true;
   }
 
   /**
-   * The machine is suspended: the monotonic clock stands still, as Linux' does, and no timer comes closer to its end.
-   * The wall clock is right again as soon as the machine goes on.
+   * Suspends the machine. As on Linux, the monotonic clock stops, and timers make no progress. The wall clock is right
+   * again when the machine resumes.
    */
   suspendMachine(): void {
     this.#isStopped = true;
@@ -85,8 +85,7 @@ export class AgentClock implements Clock {
   }
 
   /**
-   * The process goes on: the timers that became due run now, those of a suspended machine when what was left of them is
-   * over.
+   * Resumes the process. Timers that became due run now. Timers of a suspended machine run after their remaining time.
    */
   resume(): void {
     this.#isStopped = false;
@@ -100,7 +99,7 @@ export class AgentClock implements Clock {
   }
 
   #arm(pending: Pending): void {
-    // Called when the machine goes on; until then nothing brings a timer closer.
+    // While the machine is suspended, timers make no progress. This is called again when it resumes.
     if (this.#asleepSinceMs !== undefined) return;
     const leftMs = Math.max(0, pending.dueMs - this.monotonicMs());
     pending.world = this.#world.schedule(leftMs / this.#rate, () => {

@@ -47,52 +47,52 @@ import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
 import { DecisionRecorder } from "../../src/telemetry/decisions/recorder.ts";
 
 /**
- * What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after:
- * it is answered.
+ * What happens to an agent at one effect. The places of a crash: before, the effect is not sent; between, it takes
+ * effect and its answer is lost; after, its answer arrives.
  */
 export type EffectFault =
   | { how: "crash"; place: "before" | "between" | "after" }
   | ({ how: "stop"; forMs: number } & Stop)
-  /** The answer is lost, or the API server says that it is busy; the process goes on. */
+  /** The answer is lost, or the API server reports that it is busy. The process continues. */
   | { how: "lost" | "unavailable" };
 
-/** How a process is stopped: see `AgentProcess.suspend`. */
+/** Options of `AgentProcess.suspend`. */
 export interface Stop {
   answersFirst?: boolean;
   machine?: boolean;
 }
 
 /**
- * What happens to one watch event: it is held back, and then shown, or lost with its connection, or forgotten by the
- * server, too.
+ * A fault of one watch event: it is delayed and then shown, lost with its connection, or also dropped from the history
+ * of the server.
  */
 export interface EventFault {
   holdMs: number;
   how: "show" | "cut" | "compact";
 }
 
-/** What may happen to an agent on its way to the world. Everything is undisturbed where a method is absent. */
+/** Faults between an agent and the world. An absent method causes no faults. */
 export interface Interference {
-  /** Asked at every effect: a write to the API, or a call that changes something at a BMC. */
+  /** Called for every effect: a write to the API, or a call that changes something at a BMC. */
   effect?(agent: string, what: string): EffectFault | undefined;
-  /** Asked at every call to a BMC. */
+  /** Called for every call to a BMC. */
   call?(agent: string, what: string): CallFault | undefined;
-  /** Asked at every event that a watch shows. */
+  /** Called for every event of a watch. */
   event?(agent: string, what: string): EventFault | undefined;
-  /** Time that a request to the API takes on its way there, or back. */
+  /** Time in transit of a request to the API, in each direction. */
   latencyMs?(): number;
   /**
-   * How far the clock of the API server that answers is ahead of the cluster's: there may be several, behind one
-   * address.
+   * By how many milliseconds the clock of the answering API server is ahead of the cluster's. One address may have
+   * several servers.
    */
   serverAheadMs?(isStream: boolean): number;
 }
 
-/** What an agent has of the cluster that it runs in. */
+/** The access of an agent to the cluster in which it runs. */
 export interface OwnCluster {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
-  /** The wire to another API server as this agent has it: what befalls the agent befalls its requests there, too. */
+  /** Wraps the transport to another API server, so that faults of this agent also affect its requests there. */
   wire(inner: KubeTransport): KubeTransport;
   /** Whether it holds its lease. */
   mayWrite(): boolean;
@@ -103,48 +103,45 @@ type AgentClusters = WorkloadClusters & { settled?(): Promise<void> };
 export interface AgentProcessOptions {
   name: string;
   clock?: ClockFault;
-  /**
-   * The installation that it belongs to: the name of the lease under which its agents lead in turn. It leads at once by
-   * default.
-   */
+  /** Its installation: the name of the agent lease. By default there is no lease, and the agent leads at once. */
   installation?: string | undefined;
-  /** It only observes, as with `--observe`: that it writes nothing is a safety rule. */
+  /** Whether it only observes, as with `--observe`. Then it is a safety rule that it writes nothing. */
   observes?: boolean;
-  /** Called with what its detector starts. */
+  /** Called for remediations that its detector starts. */
   listener?: RemediationListener;
-  /** What it serves in addition to BareMetalRemediations and FencingTargets. */
+  /** The families that it serves in addition to BareMetalRemediations and FencingTargets. */
   families?: readonly Family[];
   /** The clusters of Machines' nodes; there are none by default. */
   clusters?: (own: OwnCluster, signal: AbortSignal) => AgentClusters;
-  /** The way to the BMCs where those of its own cluster's rack are not all. */
+  /** Opens BMCs if there are others than those of its own cluster's rack. */
   openDeviceFor?: RackDevices["openDeviceFor"];
   seed: number;
   interference?: Interference;
   /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
-  /** Clusters whose etcd runs outside of them; the empty text is the agent's own. */
+  /** Keys of clusters with an external etcd. The empty string is the agent's own cluster. */
   externalEtcd?: ReadonlySet<string>;
   /** The node that it runs on. */
   ownNode?: string | undefined;
   ownCluster?: ClusterRef | undefined;
-  /** Called when it wants to hand its lease over. */
+  /** Called when the agent wants to hand its lease over. */
   onHandOver?: (why: string) => unknown;
-  /** Called once when the process has ended by itself or by a crash. */
+  /** Called once when the process has ended for any reason. */
   onEnd?(why: Error): void;
   onNote?(note: EventNote): void;
-  /** Takes the lines of its log of decisions; nothing is recorded by default. */
+  /** Receives the lines of its log of decisions. By default nothing is recorded. */
   record?: (line: string) => void;
-  /** Datagrams of crash kernels; it does not receive them by default. */
+  /** The source of datagrams of crash kernels; none by default. */
   kdump?: KdumpSource;
 }
 
-/** How long a process that is asked to stop may take, and how often that is checked. */
+/** How long a process may take to stop, and how often that is checked. */
 const STOP_MAX_MS = 60_000;
 const STOP_LOOK_MS = 20;
 
 /**
- * One process of the agent: the real kube layer, remediator and, where asked for, detector and leader election. All
- * that it does goes through here, so that it can be crashed at any effect: what has crashed does nothing any more.
+ * One process of the agent: the real kube layer and remediator and, if enabled, detector and leader election. All its
+ * calls go through this class, so that it can crash at any effect. After a crash it does nothing.
  */
 export class AgentProcess {
   readonly name: string;
@@ -177,24 +174,24 @@ export class AgentProcess {
     return this.#isDead;
   }
 
-  /** Whether it is stopped, or an event is still held back from it: what it does then is to be seen yet. */
+  /** Whether it is stopped or an event is still delayed, so that its reaction is still to come. */
   get isHampered(): boolean {
     return this.#resumed !== undefined || this.#heldEvents > 0;
   }
 
-  /** Ends it in order: it may finish what it does when its signal aborts. */
+  /** Ends the process in order: it may still do its work after its signal has aborted. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("stopped"));
     this.resume();
     await this.#cluster.clock.advance(0);
-    // What it still has to do, giving its lease back for one, takes its time.
+    // The remaining work, such as the release of its lease, takes time.
     for (let waitedMs = 0; !this.#hasEnded && waitedMs < STOP_MAX_MS; waitedMs += STOP_LOOK_MS) {
       await this.#cluster.clock.advance(STOP_LOOK_MS);
     }
     if (!this.#hasEnded) throw new Error(`${this.name} did not end within ${STOP_MAX_MS} ms`);
   }
 
-  /** Ends it as a kill does: nothing of it has any effect from now on. */
+  /** Kills the process: from now on it has no effect. */
   crash(): void {
     if (this.#isDead) return;
     this.#isDead = true;
@@ -205,8 +202,8 @@ export class AgentProcess {
   }
 
   /**
-   * Stops it as SIGSTOP does, or with its machine: then its monotonic clock stands still, too. With `answersFirst` what
-   * came meanwhile is received before any timer that became due runs.
+   * Stops the process as SIGSTOP does, or with its machine. In the second case its monotonic clock stops as well. With
+   * `answersFirst`, answers that came in the meantime are received before due timers run.
    */
   suspend(forMs: number, { answersFirst = false, machine = false }: Stop = {}): void {
     if (this.#isDead || this.#resumed !== undefined) return;
@@ -219,8 +216,8 @@ export class AgentProcess {
   }
 
   /**
-   * It goes on. Timers that became due run before answers that came meanwhile, or after them: that depends on where in
-   * its event loop it was stopped.
+   * Resumes the process. Depending on where its event loop was stopped, due timers run before or after the answers that
+   * came in the meantime.
    */
   resume(answersFirst = false): void {
     if (this.#resumed === undefined) return;
@@ -237,7 +234,8 @@ export class AgentProcess {
     const random = seededRandom(seed);
     const { clock } = this;
     const logger = createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug");
-    // As in the agent: asked at the last moment, since a process that was stopped runs on before its timers tell it.
+    // As in the agent, this is checked at the last moment, since a process that was stopped continues before its timers
+    // run.
     let mayAct = (): boolean => true;
     const created = createKubeRuntime({
       transport: guardWrites(this.#wire(), () => mayAct()),
@@ -250,8 +248,8 @@ export class AgentProcess {
     const { signal } = this.#abort;
     const record = (note: EventNote): void => {
       this.#onNote(note);
-      // Events are written like every other object: their writes meet the same faults, and their answers show the same
-      // server.
+      // Kubernetes Events are written like every other object, so the same faults affect them, and their answers come
+      // from the same server.
       if (!this.#isDead) created.events.record(note);
     };
     const acting = { ...created, events: { record } };
@@ -288,7 +286,7 @@ export class AgentProcess {
     return leases.run(options, signal);
   }
 
-  /** The parts of an agent that leads. */
+  /** Runs the parts of a leading agent. */
   async #lead(own: OwnCluster, open: OpenDevice, signal: AbortSignal): Promise<void> {
     const { runtime, nodes } = own;
     const families = new Set(this.#options.families);
@@ -353,7 +351,7 @@ export class AgentProcess {
     if (!this.#isDead) this.#cluster.observer.setRunning(this.name, false);
     this.#isDead = true;
     if (wasKilled) return;
-    // One that could not renew its lease in time has not given it back.
+    // An agent that could not renew its lease in time has not released it.
     this.#cluster.observer.noteDeath(this.name);
     this.#options.onEnd?.(why);
   }
@@ -378,7 +376,7 @@ export class AgentProcess {
     };
   }
 
-  /** The way to the API server. An agent that observes must not even try to write. */
+  /** The transport to the API server. An agent that observes must not even try to write. */
   #wire(): KubeTransport {
     const { name, observes, installation = "ironfence" } = this.#options;
     const wire = this.#transport(this.#cluster.server.transport({ client: name }));
@@ -401,7 +399,7 @@ export class AgentProcess {
     this.#cluster.observer.report("an agent that observes changes nothing", `${this.name}: ${what}`);
   }
 
-  /** The answer of the API server that this request has reached, by the clock of that one. */
+  /** Sets the date of an answer to the clock of the API server that has handled the request. */
   #dated<T extends { headers: Readonly<Record<string, string>> }>(isStream: boolean, answer: T): T {
     const aheadMs = this.#options.interference?.serverAheadMs?.(isStream) ?? 0;
     const { date } = answer.headers;
@@ -410,7 +408,8 @@ export class AgentProcess {
   }
 
   /**
-   * Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing.
+   * Passes one call on, unless the process ends at it. @param what the effect; undefined for a call that changes
+   * nothing.
    */
   async #pass<T>(what: string | undefined, signal: AbortSignal, dead: () => Error, send: () => Promise<T>): Promise<T> {
     const { interference } = this.#options;
@@ -437,7 +436,7 @@ export class AgentProcess {
       throw new KubeError("Network", "the connection broke before the answer");
     }
     if (fault?.how === "crash") {
-      // It hears the answer, and comes no further than to its next call.
+      // The process receives the answer and ends at its next call.
       this.#isDoomed = true;
       this.#cluster.clock.schedule(0, () => this.crash());
     }
@@ -499,8 +498,8 @@ function dead(): Error {
 }
 
 /**
- * A write as the API names it, for example `PATCH baremetalremediations/status`; undefined for a read, for the lease's
- * own writes, and for Events, on which nothing rests.
+ * The name of a write, for example `PATCH baremetalremediations/status`; undefined for reads, writes of the lease, and
+ * Kubernetes Events, on which nothing depends.
  */
 function effectOf({ method, path, lane }: TransportRequest): string | undefined {
   const resource = resourceOf(path);

@@ -4,10 +4,10 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Nodes that come back, by themselves or by a person, while no agent runs or while it is held: the outage is over, and
-// no agent powers them off for it.
+// Nodes that come back, by themselves or with the help of a user, while no agent runs or while power-offs are held. The
+// outage is over, so no agent powers them off for it.
 
-/** n1 is fenced, with its taint on, and a pod that does not leave. */
+/** Fences n1 until it has the taint. A pod does not leave. */
 async function fence(world: World): Promise<void> {
   await world.holdPod();
   world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -33,7 +33,7 @@ function hold(world: World, how: "pause" | "maintenance", on: boolean): void {
   else world.server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: on } });
 }
 
-/** The remediation ends as a success without a further power-off, and nothing of it is left. */
+/** Asserts that the remediation succeeds without a further power-off and leaves no marks. */
 async function assertSpared(world: World, offs = 1): Promise<void> {
   await world.phase("n1", "Succeeded");
   await world.clock.advance(600_000);

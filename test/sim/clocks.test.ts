@@ -13,7 +13,7 @@ const AHEAD_MS = 600_000;
 describe("an agent whose clock is ten minutes ahead", () => {
   it("an agent whose clock is ten minutes ahead does not take a node for dead because its lease looks old", () =>
     World.run({ agentAheadMs: AHEAD_MS }, async (world) => {
-      // The BMC of n1 powers n2, and says that it is n1. Node n1 lives, and reports that it is not Ready.
+      // The BMC of n1 powers n2 and reports the identity of n1. Node n1 is alive and reports that it is not Ready.
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
       world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
       setReady(world, "False");
@@ -115,7 +115,9 @@ describe("an undo whose power-off an agent before may have sent", () => {
 describe("a host that an order of an agent before powers off late", () => {
   const late = "a host that an order of an agent before powers off late";
 
-  /** Ends the agent in a phase, and begins one whose clock is ten minutes ahead: to it, each order is old. */
+  /**
+   * Ends the agent in a phase, and starts one whose clock is ten minutes ahead, so that every order appears old to it.
+   */
   async function follow(world: World, phase: string): Promise<void> {
     await world.phase("n1", phase);
     await world.killAgent();
@@ -147,7 +149,7 @@ describe("a host that an order of an agent before powers off late", () => {
         world.startAgent(AHEAD_MS);
         await world.until("n1 is back", () => world.isReady("n1"));
         await world.clock.advance(10_000);
-        // The BMC carries the cycle out now, and the host stays off.
+        // The BMC runs the cycle only now, and the host stays off.
         world.rack.host("n1").cutMains();
         world.rack.host("n1").restoreMains();
         world.rack.host("n1").order("ForceOff");
@@ -156,7 +158,7 @@ describe("a host that an order of an agent before powers off late", () => {
       }));
 });
 
-/** What the kubelet of n1 has posted, until it posts again. */
+/** Sets the condition Ready of n1 until its kubelet posts again. */
 function setReady(world: World, status: string): void {
   const nodes = world.server.collection<Node>(NODES);
   const conditions = (world.node("n1")?.status.conditions ?? []).map((condition) =>

@@ -39,7 +39,7 @@ const CRDS: Record<string, unknown>[] = [
   "node-health-check/remediation.medik8s.io_nodehealthchecks",
 ].flatMap((file) => definitionsIn(`deploy/${file}.yaml`));
 
-/** The definitions in files that were read before: a file is read once for any number of worlds. */
+/** A cache of CRD files, so that a file is read once for all worlds. */
 const foreign = new Map<string, readonly Record<string, unknown>[]>();
 
 function definitionsIn(path: string): Record<string, unknown>[] {
@@ -57,9 +57,9 @@ const CUSTOM_RESOURCE_DEFINITIONS: ResourceType = {
 
 export interface ClusterOptions {
   hosts?: readonly (string | HostSpec)[];
-  /** Labels that each kubelet registers with. */
+  /** Labels with which each kubelet registers its node. */
   labels?: Record<string, string>;
-  /** Whether each host has a FencingTarget: it has by default. */
+  /** Whether each host has a FencingTarget: true by default. */
   targets?: boolean;
   /** Hosts that a driver server powers instead of a BMC. */
   driven?: readonly string[];
@@ -68,15 +68,15 @@ export interface ClusterOptions {
   seed?: number;
   /** Turns of the event loop between two timers. */
   turns?: number;
-  /** Of a world of several clusters; one of its own by default. */
+  /** The clock of a world with several clusters; a new one by default. */
   clock?: VirtualClock;
   /** The rules that are checked after every step. */
   invariants: readonly Invariant[];
 }
 
 /**
- * A simulated cluster without an agent: rack, kubelets, an API server in memory with its controllers, all on one
- * virtual clock. The safety rules are checked at every step of it.
+ * A simulated cluster without an agent: rack, kubelets, and an in-memory API server with its controllers, all on one
+ * virtual clock. The safety rules are checked at every step.
  */
 export class Cluster {
   readonly clock: VirtualClock;
@@ -92,7 +92,7 @@ export class Cluster {
     cycles: new Map(),
     meanwhile: new Map(),
   };
-  /** Between kubelets and the API server: undisturbed at first. */
+  /** The network between kubelets and the API server. At first it has no faults. */
   readonly network: KubeletNetwork = { cut: new Set(), latencyMs: () => 0, serverAheadMs: 0 };
   readonly devices: RackDevices;
   readonly observer: Observer;
@@ -142,13 +142,13 @@ export class Cluster {
     );
   }
 
-  /** Ends all of it; agents must have ended before. */
+  /** Ends the cluster. Agents must have ended before. */
   async stopCluster(): Promise<void> {
     this.#stop.abort();
     let haveEnded = false;
     void this.#kubelets.then(() => (haveEnded = true));
     await this.clock.advance(0);
-    // A promise that never settles would end the process silently.
+    // Without this check, a promise that never settles would end the process silently.
     if (!haveEnded) throw new Error("a kubelet did not end with its signal");
     this.#stopControllers();
     this.server.close();
@@ -156,18 +156,18 @@ export class Cluster {
     await this.clock.advance(0);
   }
 
-  /** The API server's wall clock is set. */
+  /** Moves the wall clock of the API server. */
   jumpServerClock(byMs: number): void {
     this.observer.doubtServerClock();
     this.server.jumpClock(byMs);
   }
 
-  /** etcd is restored, and the API server started again on it. */
+  /** Restores etcd, and restarts the API server. */
   restore(backup: Backup): void {
     this.observer.atOnce(() => this.server.restore(backup));
   }
 
-  /** Serves another project's kinds: those of a file of `hack/foreign-crds`. */
+  /** Serves kinds of another project, from a file of `hack/foreign-crds`. */
   serve(group: string): void {
     const definitions = foreign.get(group) ?? definitionsIn(`hack/foreign-crds/${group}.yaml`);
     foreign.set(group, definitions);
@@ -198,7 +198,7 @@ export class Cluster {
     );
   }
 
-  /** Orders a remediation of `node`; named like it unless `name` says otherwise. */
+  /** Creates a remediation of `node`, by default with the same name. */
   remediate(node: string, strategy: Record<string, unknown> = {}, name = node): void {
     this.create(
       BARE_METAL_REMEDIATIONS,
@@ -237,7 +237,7 @@ export class Cluster {
     );
   }
 
-  /** A power order that does not come from the agent. */
+  /** Sends a power order that does not come from the agent. */
   somebodyOrders(host: string, order: PowerOrderType): void {
     this.rack.host(host).order(order);
   }

@@ -10,14 +10,14 @@ import { Replayer } from "../../src/telemetry/decisions/replay.ts";
 import { HOLDS, holdDuringReading } from "./holds.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// A crash dump by an NMI before the first power-off: it is ordered once, it delays the power-off for no longer than its
-// bound, and it proves nothing.
+// A crash dump by an NMI before the first power-off. It is ordered once, it delays the power-off at most for its
+// timeout, and it proves nothing.
 
 const NMI = { diagnostics: "NMI", retryLimit: 0 };
 
 const HOSTS = (first: Partial<HostSpec>) => [{ name: "n1", ...first }, { name: "n2" }, { name: "n3" }];
 
-/** When each order of that type reached n1, in milliseconds. */
+/** The times in milliseconds at which orders of a type reached n1. */
 function ordersOf(world: World, type: string): number[] {
   return world.rack
     .host("n1")
@@ -32,7 +32,7 @@ function maintain(world: World, maintenance: boolean): void {
 const MESSAGE = Buffer.from("402a301b01000000", "hex");
 const ADDRESS = "10.0.0.1";
 
-/** The kubelet of n1 has reported its addresses. */
+/** Sets the addresses of n1, as its kubelet reports them. */
 function address(world: World): void {
   const addresses = [
     { type: "Hostname", address: "n1" },
@@ -42,7 +42,7 @@ function address(world: World): void {
   world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { status: { addresses } }, "status");
 }
 
-/** As `fence_kdump_send` does: one at once, then one every 10 s. @returns when the last one was sent. */
+/** Sends messages like `fence_kdump_send`: one at once, then one every 10 s. @returns when the last one was sent. */
 async function sendKdump(world: World, count: number, from = ADDRESS): Promise<number> {
   for (let sent = 0; sent < count; sent += 1) {
     if (sent > 0) await world.clock.advance(10_000);
@@ -51,7 +51,7 @@ async function sendKdump(world: World, count: number, from = ADDRESS): Promise<n
   return world.clock.nowMs();
 }
 
-/** A world whose host n1 hangs, and has got its NMI; its kernel shows nothing of it. */
+/** A world whose host n1 hangs and has received its NMI. Its kernel sends no message. */
 async function interrupted(
   strategy: object,
   test: (world: World, nmiMs: number) => Promise<void>,
@@ -67,7 +67,7 @@ async function interrupted(
   });
 }
 
-/** When n1 was ordered off. */
+/** Waits until n1 is ordered off. @returns the time. */
 async function orderedOff(world: World): Promise<number> {
   await world.phase("n1", "Succeeded");
   assert.equal(ordersOf(world, "Nmi").length, 1);
@@ -176,7 +176,7 @@ describe("a crash dump by an NMI", () => {
       await world.hang("n1");
       world.remediate("n1", { ...NMI, diagnosticsTimeout: "10m" });
       await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
-      // It comes up, reports its boot once, and nothing more.
+      // The node boots, reports its boot once, and is then cut off.
       world.network.cut.add("n1");
       world.server
         .collection<Node>(NODES)
@@ -505,7 +505,7 @@ describe("messages of a crash kernel", () => {
       address(world);
       await world.hang("n1");
       await sendKdump(world, 2);
-      // Until the NMI is ordered.
+      // This fault lasts until the NMI is ordered.
       const stop = world.server.onChange(() =>
         diagnosticsOf(world) === undefined ? world.sendKdump(MESSAGE, ADDRESS) : stop(),
       );

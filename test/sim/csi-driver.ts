@@ -5,28 +5,28 @@ import { NODES, VOLUME_ATTACHMENTS } from "../../src/api/kubernetes/core-types.t
 import type { VolumeAttachment } from "../../src/api/kubernetes/core.ts";
 import type { Cluster } from "./cluster.ts";
 
-/** From when on a host that is on the blocklist by its address takes itself off. */
+/** After this time, a host that is on the blocklist by its address removes itself. */
 const COOL_DOWN_MS = 300_000;
 
 /**
- * A CSI driver that fences as ceph-csi does. A client is a mapping on one host in one boot; which one a volume has
- * stands in the volume's own metadata. ControllerUnpublish puts it on the storage's blocklist where the node has the
- * out-of-service taint at that moment, and does nothing else. The storage itself keeps no other client out: a volume
- * with two clients that may write is lost.
+ * A CSI driver that fences like ceph-csi. A client is a mapping on one host in one boot. The metadata of a volume names
+ * its client. ControllerUnpublish puts this client on the blocklist of the storage if the node has the out-of-service
+ * taint at that time, and does nothing else. The storage has no other protection: a volume with two clients that can
+ * write is lost.
  *
- * `client`: the blocklist has that one client. `address`: it has the whole host, whose node plugin takes it off again
- * when it runs and some minutes have passed.
+ * `client`: the blocklist contains only that client. `address`: it contains the whole host. The node plugin of the host
+ * removes the entry when it runs and some minutes have passed.
  */
 export class CsiDriver {
   readonly #by: "client" | "address";
-  /** ControllerUnpublish fails. */
+  /** Whether ControllerUnpublish fails. */
   isAway = false;
   readonly losses: string[] = [];
-  /** Each ControllerUnpublish that worked: of which node, and whether that had the taint. */
+  /** Each successful ControllerUnpublish: its node, and whether that had the taint. */
   readonly unpublished: { node: string; sawTaint: boolean; blocked: string | undefined }[] = [];
-  /** Since when a client or a host is on it. */
+  /** The time since which each client or host is on the blocklist. */
   readonly #blocklist = new Map<string, number>();
-  /** The client of each claim, as staged last. */
+  /** The client that has staged each claim last. */
   readonly #staged = new Map<string, string>();
   #cluster: Cluster | undefined;
 
@@ -34,7 +34,7 @@ export class CsiDriver {
     this.#by = by;
   }
 
-  /** For the stand-ins of the cluster's controllers. */
+  /** For the simulated controllers of the cluster. */
   readonly unpublish = ({ spec }: VolumeAttachment): boolean => {
     if (this.isAway || this.#cluster === undefined) return false;
     const { server } = this.#cluster;
@@ -51,7 +51,7 @@ export class CsiDriver {
     return true;
   };
 
-  /** For kubelets, which wait for the attachments of a pod's volumes before they start it. */
+  /** For kubelets, which wait until the volumes of a pod are attached before they start it. */
   readonly areAttached = (host: string, claims: readonly string[]): boolean => {
     const attachments = [...(this.#cluster?.server.collection<VolumeAttachment>(VOLUME_ATTACHMENTS).values() ?? [])];
     return claims.every((key) => {
@@ -68,7 +68,7 @@ export class CsiDriver {
     });
   };
 
-  /** Looks at who can write from now on. */
+  /** Checks from now on which clients can write. */
   watch(cluster: Cluster): void {
     this.#cluster = cluster;
     const look = (): void => this.#observe(cluster.rack.hosts, cluster.clock.monotonicMs());

@@ -4,7 +4,7 @@ import { play } from "./explore/play.ts";
 import type { Run } from "./explore/run.ts";
 import { scenario } from "./explore/scenarios.ts";
 
-/** Longer than it takes until the leader gives up, and until another leads. */
+/** Long enough for the leader to give up and for another agent to lead. */
 const CUT_OFF_MS = 30_000;
 
 describe("a leader that does not reach its Lease, which a user deletes meanwhile", () => {
@@ -13,7 +13,7 @@ describe("a leader that does not reach its Lease, which a user deletes meanwhile
     const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
     const { effects } = await play(run);
     assert.ok(effects.length > 15, effects.join(", "));
-    // Fences go on for some seconds after these: that is when two holders would be seen to act.
+    // After these effects, fences continue for some seconds, in which two holders would both act.
     const places = effects.flatMap((what, index) => (/^(PATCH nodes|ForceOff|On) ?/.test(what) ? [index] : []));
     assert.ok(places.length > 4, effects.join(", "));
     for (const index of places) {

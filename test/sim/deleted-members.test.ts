@@ -4,12 +4,12 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-/** Etcd of five members does without two of them. */
+/** A control plane with five etcd members, which tolerates the loss of two. */
 const PLANE = { hosts: ["n1", "n2", "n3", "n4", "n5"], labels: { "node-role.kubernetes.io/control-plane": "" } };
 const LOST = ["n4", "n5"];
 const BRIEF = { powerOffTimeout: "30s", retryLimit: 0 };
 
-/** Two hosts die, and an administrator deletes their Nodes: etcd still counts the members. */
+/** Two hosts fail, and an administrator deletes their Nodes. etcd still counts the members. */
 async function loseMembers(world: World): Promise<void> {
   for (const name of LOST) world.rack.host(name).hang();
   await world.until("they are down", () => LOST.every((name) => !world.isReady(name)));
@@ -75,7 +75,7 @@ describe("a member of etcd whose Node was deleted", () => {
     it(`a member of etcd whose Node was deleted counts no longer when ${how}`, () =>
       World.run(PLANE, async (world) => {
         await loseMembers(world);
-        // Also by the leader that has observed it.
+        // This also holds for the leader that has observed the deletion.
         for (const name of LOST) clear(world, { namespace: NAMESPACE, name });
         await world.hang("n3");
         world.remediate("n3");

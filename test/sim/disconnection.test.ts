@@ -11,11 +11,11 @@ import type { DisconnectionAdvice } from "../../src/cli/dashboard/view/disconnec
 import { OVERVIEW } from "../unit/cli/overview-fixture.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// What the dashboard answers to "safe to disconnect the power by hand?", held against what the agent then does.
+// Compares the dashboard's answer to "safe to disconnect the power by hand?" with what the agent does next.
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
-/** The dashboard's answer for n1, as the API server has everything now. */
+/** The dashboard's answer for n1 from the present state of the API server. */
 function plug(world: World): DisconnectionAdvice {
   const { server } = world;
   return disconnectionJudge({
@@ -30,7 +30,7 @@ function maintain(world: World, maintenance: boolean): void {
   world.server.collection(FENCING_TARGETS).mergePatch(KEY, { spec: { maintenance } });
 }
 
-/** Lets time pass in small steps until `holds`, and collects what the dashboard answers after each. */
+/** Advances time in small steps until `holds` returns true. Collects the dashboard's answer after each step. */
 async function watch(world: World, holds: () => boolean): Promise<DisconnectionAdvice[]> {
   const seen: DisconnectionAdvice[] = [];
   for (let step = 0; step < 6_000 && !holds(); step++) {

@@ -5,26 +5,26 @@ import { begun, cutPower, INSTANT, ordersOfAgent, runEarly } from "./early-world
 import type { World } from "./world.ts";
 import { NAMESPACE } from "./world.ts";
 
-// A chassis of several hosts whose manager and network switch restart together: the nodes fall silent although their
-// hosts are on, and the manager reports them off until it has read their power.
+// A chassis of several hosts whose manager and network switch restart together. The nodes stop renewing their leases
+// although the hosts are on, and the manager reports Off until it has read their power.
 
 const HOSTS = ["n1", "n2", "n3", "n4", "n5"].map((name) => ({ name, ...INSTANT }));
 /** n5 is in another chassis. */
 const CHASSIS = HOSTS.slice(0, 4).map(({ name }) => name);
-/** At so many moments between two renewals. */
+/** The number of tested moments between two renewals. */
 const PHASES = 8;
-/** How long the manager takes its hosts for off, from when it answers again. */
+/** How long the manager reports its hosts as off after it answers again. */
 const UNREAD_MS = 600_000;
-/** The grace period of Kubernetes is not over yet: 50 s from the last renewal, which was at most 10 s before. */
+/** Shorter than the grace period of Kubernetes: 50 s from the last renewal, which was at most 10 s earlier. */
 const SILENT_MS = 39_000;
 
 interface Restart {
   how: string;
   /** How long the manager does not answer. */
   downMs: number;
-  /** How long before the switch it restarts. */
+  /** How long before the switch the manager restarts. */
   aheadMs?: number;
-  /** Whether it does not report when it has started. */
+  /** Whether it does not report its start time. */
   isUndated?: boolean;
   /** Whether it refuses connections while it starts. */
   refuses?: boolean;
@@ -75,7 +75,7 @@ describe("a chassis whose manager and switch restart together", () => {
   }
 });
 
-/** Gives n1 a second device, on a level of its own: the BMC of n2, which powers n1 from now on. */
+/** Adds a second device to n1 on a separate level: the BMC of n2, which controls n1 from now on. */
 async function addSecondLevel(world: World): Promise<void> {
   world.rack.bmc("n2").rewire(world.rack.host("n1"));
   const targets = world.server.collection(FENCING_TARGETS);
@@ -94,7 +94,7 @@ async function addSecondLevel(world: World): Promise<void> {
 describe("a host with devices on two levels", () => {
   it("no release is early by the second interface of a BMC that restarts with its switch, while the first one is not up", () =>
     runEarly({ hosts: HOSTS }, async (world) => {
-      // Like IPMI, the second interface does not say when the BMC has started, nor does a Chassis agree.
+      // Like IPMI, the second interface reports neither the start time of the BMC nor the power of a Chassis.
       world.faults.undated.add("n2");
       world.faults.alone.add("n2");
       await addSecondLevel(world);

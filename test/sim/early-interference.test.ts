@@ -9,7 +9,7 @@ import { parseTimeMs, toMicroTime } from "../../src/runtime/time.ts";
 import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
 import type { World } from "./world.ts";
 
-// What others do, and what fails, while hosts lose their power and their nodes still say that they are Ready.
+// Actions of other clients and failures while hosts have lost power and their nodes are still Ready.
 
 const gone = (world: World): Promise<void> =>
   world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);
@@ -93,7 +93,7 @@ describe("the release of a node that still says that it is Ready", () => {
 
   it("the release of a node that still says that it is Ready waits for the deletion of a pod that takes 1.9 s before it takes the taint off", () => {
     const hosts = ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 }));
-    // Kubernetes deletes no pod for the taint.
+    // Kubernetes does not evict pods because of the taint.
     return runEarly({ hosts, controllers: { taintEviction: false } }, async (world) => {
       world.createPod("n1", "db");
       const match = { method: "DELETE", client: "agent", pathPrefix: "/api/v1/namespaces/default/pods" };

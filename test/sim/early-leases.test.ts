@@ -5,12 +5,12 @@ import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { begun, cutPower, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
 import type { World } from "./world.ts";
 
-// A kubelet that takes a lease over keeps its duration (newLease of the lease controller of component-helpers). One
-// whose nodeLeaseDurationSeconds was raised from 40 to 120 renews every 30 s under a lease that says 40.
+// A kubelet keeps the duration of an existing lease (newLease of the lease controller of component-helpers). If
+// nodeLeaseDurationSeconds was raised from 40 to 120, the kubelet renews every 30 s although the lease says 40.
 const TAKEN_OVER = { kubelets: { leaseDurationSeconds: 40, leasePeriodMs: 30_000 } };
 const leaseVersion = (world: World, name: string): string | undefined =>
   world.server.collection<Lease>(LEASES).get({ namespace: "kube-node-lease", name })?.metadata.resourceVersion;
-/** Two renewals. */
+/** Time for two renewals. */
 const SEEN_MS = 65_000;
 
 describe("leases that are older than the configuration of their kubelets", () => {

@@ -6,13 +6,13 @@ import { parseTimeMs, toTime } from "../../src/runtime/time.ts";
 import { begun, cutPower, INSTANT, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
 import type { World } from "./world.ts";
 
-// `poweroff` on a host whose node is not cordoned: its kubelet ends first, and its power goes when all else has ended.
-// A kubelet with `shutdownGracePeriod` says before that that the node is not Ready, and ends its pods.
+// `poweroff` on a host whose node is not cordoned: the kubelet ends first, and the power goes off when everything else
+// has ended. A kubelet with `shutdownGracePeriod` first reports that the node is not Ready and ends its pods.
 
 const HOSTS = ["n1", "n2"].map((name) => ({ name, ...INSTANT }));
-/** From the end of the kubelet until the power is off: from a quick system to one that waits for a unit. */
+/** Time from the end of the kubelet until the power is off, from a fast system to one that waits for a unit. */
 const SHUTDOWNS_MS = [0, 2_000, 5_000, 9_000, 11_000, 12_500, 14_000, 15_500, 16_500, 18_000, 25_000, 36_000];
-/** From the last reading of the power to an order that rests on it. */
+/** Time from the last reading of the power to an order that depends on it. */
 const ON_ITS_WAY_MS = 1_500;
 /** The grace period of Kubernetes and the duration of the health check. */
 const ORDINARY_MS = 340_000;
@@ -22,7 +22,7 @@ async function powerOff(world: World, forMs: number): Promise<void> {
   world.network.cut.add("n1");
   await world.clock.advance(forMs);
   cutPower(world, "n1");
-  // The next boot has a kubelet that is reached.
+  // In the next boot, the kubelet reaches the API server again.
   world.network.cut.delete("n1");
 }
 
@@ -61,7 +61,7 @@ describe("poweroff without a cordon", () => {
         const fromMs = world.clock.nowMs();
         sayNotReady(world);
         await powerOff(world, forMs);
-        // Counted from Ready=False, which begins before the lease falls silent.
+        // Counted from Ready=False, which comes before the last renewal of the lease.
         await world.clock.advance(fromMs + 299_000 - world.clock.nowMs());
         assert.equal(begun(world).length, 0);
         assert.deepEqual(ordersOfAgent(world), []);
@@ -88,7 +88,7 @@ describe("poweroff without a cordon", () => {
         world = started;
         const wasOn = (): boolean => started.powerLog.includes("n1 On");
         await started.clock.advance(60_000);
-        // Released, and nothing more is done: the number of effects is known.
+        // The workloads are released and nothing else is done, so the number of effects is known.
         if (!wasOn()) {
           effects = seen;
           return;
@@ -96,7 +96,7 @@ describe("poweroff without a cordon", () => {
         await started.until("it is over", () => begun(started).length === 0 && started.isReady("n1"), 450_000);
         assert.equal(isTainted(started, "n1"), false);
         await started.clock.advance(60_000);
-        // What is read a moment before the order may have changed while the order is on its way.
+        // The state that was read just before the order may change while the order is in transit.
         const { orders } = started.rack.host("n1");
         const onAtMs = orders.find(({ type }) => type === "On")?.atMs ?? assert.fail();
         const later = orders.filter(({ type, atMs }) => type === "ForceOff" && atMs - onAtMs > ON_ITS_WAY_MS);

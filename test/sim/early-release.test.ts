@@ -13,8 +13,8 @@ import type { EarlyOptions } from "./early-world.ts";
 import type { World } from "./world.ts";
 import { NAMESPACE } from "./world.ts";
 
-// Hosts that lose their power while their nodes still say that they are Ready: Kubernetes takes 50 s to notice that,
-// and the health check waits 300 s more.
+// Hosts that lose power while their nodes are still Ready. Kubernetes takes 50 s to notice that, and the health check
+// waits for another 300 s.
 
 const gone = (world: World): Promise<void> =>
   world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);
@@ -418,7 +418,7 @@ describe("no release is early", () => {
       cutPower(world, "n1");
       const from = world.devices.calls.length;
       await world.until("a reading", () => world.devices.calls.length > from, BEFORE_UNKNOWN_MS);
-      // The first proof cannot be stored, once.
+      // The write of the first proof fails once.
       const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
       const match = { method: "PATCH", pathPrefix, client: "agent" };
       world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 500 } });

@@ -9,13 +9,13 @@ import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import type { WorldOptions } from "./world.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
-// A rack under a health check that remediates hosts before their durations if they are proven off.
+// A rack under a health check that remediates hosts before their durations are over if they are proven off.
 
-/** A host loses its power at once, as when its cord is pulled. */
+/** A host that loses power at once, as when its cord is pulled. */
 export const INSTANT = { powerOffDelayMs: 0 };
-/** After so long Kubernetes has not noticed that a kubelet does not live any more. */
+/** Before this time, Kubernetes does not notice that a kubelet has stopped. */
 export const BEFORE_UNKNOWN_MS = 45_000;
-/** The first probes, which read the hosts On, are over by then. */
+/** The first probes, which read the hosts On, have ended after this time. */
 const SETTLED_MS = 40_000;
 
 const ALL: LabelSelector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
@@ -23,16 +23,16 @@ const OURS = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationT
 
 export interface EarlyOptions extends WorldOptions {
   strategy?: Record<string, string>;
-  /** Of the health check: none by default. */
+  /** Annotations of the health check: none by default. */
   annotations?: Record<string, string>;
   /** The nodes that the health check covers: all by default. */
   selector?: LabelSelector;
-  /** Of what kind its template is: our kind by default. */
+  /** The kind of its template: ours by default. */
   template?: { apiVersion: string; kind: string };
   minHealthy?: number;
 }
 
-/** Runs `test` on a rack whose hosts were read On in their present boots. */
+/** Runs `test` on a rack after each host was read On in its present boot. */
 export function runEarly(given: EarlyOptions, test: (world: World) => Promise<void>): Promise<void> {
   const { strategy = {}, annotations = {}, minHealthy = 0, selector = ALL, template: kind = OURS, ...options } = given;
   const hosts = options.hosts ?? ["n1", "n2"].map((name) => ({ name, ...INSTANT }));
@@ -46,12 +46,12 @@ export function runEarly(given: EarlyOptions, test: (world: World) => Promise<vo
   });
 }
 
-/** The cord is pulled: the BMC has power of its own. */
+/** Cuts the power of a host but not that of its BMC. */
 export function cutPower(world: World, host: string): void {
   world.somebodyOrders(host, "ForceOff");
 }
 
-/** The remediations that there are. */
+/** All remediations. */
 export function begun(world: World): BareMetalRemediation[] {
   return [...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()];
 }
@@ -61,7 +61,7 @@ export function isTainted(world: World, name: string): boolean {
   return node !== undefined && bears(node, OUT_OF_SERVICE);
 }
 
-/** Power orders that the agent has sent, whatever they came to. */
+/** Power orders that the agent has sent, whatever their effect. */
 export function ordersOfAgent(world: World): string[] {
   return world.devices.calls
     .filter(({ call }) => call === "ForceOff" || call === "On")

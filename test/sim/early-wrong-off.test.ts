@@ -9,12 +9,12 @@ import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, 
 import type { World } from "./world.ts";
 import { NAMESPACE } from "./world.ts";
 
-// BMCs that say Off too late, for too long, or of another host, while the nodes of their hosts say that they are Ready.
+// BMCs that report Off too late, for too long, or for another host, while the nodes of their hosts are Ready.
 
-/** The longest until a target that was edited, or whose host has booted again, was probed. */
+/** The maximum time until a target is probed after an edit or after its host has booted again. */
 const PROBED_MS = 130_000;
 
-/** Right after a renewal the kubelet of n1 ends. Its host goes on. A kubelet that restarts renews its lease first. */
+/** Ends the kubelet of n1 right after a renewal. Its host stays on. A restarted kubelet first renews its lease. */
 async function stopKubelet(world: World, forMs: number): Promise<void> {
   const leases = world.server.collection<Lease>(LEASES);
   const key = { namespace: "kube-node-lease", name: "n1" };
@@ -27,12 +27,12 @@ async function stopKubelet(world: World, forMs: number): Promise<void> {
   leases.mergePatch(key, { spec: { renewTime: toMicroTime(world.clock.nowMs()) } });
 }
 
-/** The safety rules that were broken since it was called last: what follows from a wrong Off is a limit. */
+/** The safety rules that were broken since the last call. Violations because of a wrong Off are a documented limit. */
 const broken = (world: World): string[] => [
   ...new Set(world.observer.violations.splice(0).map(({ invariant }) => invariant)),
 ];
 
-/** The BMC of n1 leads to n2, which is off, and shows the UUID of n1. */
+/** Connects the BMC of n1 to n2, which is off, with the UUID of n1. */
 async function miswire(world: World): Promise<void> {
   world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
   world.rack.bmc("n1").rewire(world.rack.host("n2"));
@@ -70,7 +70,7 @@ describe("a BMC that says Off of another host", () => {
       await world.clock.advance(1_000);
       const target = world.target("n1");
       assert.equal(target?.status?.wrongHost?.generation, target?.metadata.generation);
-      // Everything but the bar is as it should be again.
+      // Everything is correct again except the recorded bar against early releases.
       rewire(world);
       await world.clock.advance(PROBED_MS);
       await stopKubelet(world, 20_000);

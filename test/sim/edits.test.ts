@@ -7,7 +7,7 @@ import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
-// What users edit while a host is being fenced.
+// Edits by users while a host is being fenced.
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
@@ -19,7 +19,7 @@ describe("a target that is corrected while its host is being fenced", () => {
       targets.delete({ namespace: NAMESPACE, name: "n2" });
       editTarget(world, "n2", { verification: "None" });
       world.rack.bmc("n2").pretendIdentity({ systemUUID: "", serialNumber: "" });
-      // The order is taken, and has no effect for now: time to see the mistake.
+      // The order is accepted without an effect for now, which gives the user time to notice the mistake.
       world.rack.bmc("n2").orderDelayMs = 10_000_000;
       world.remediate("n1");
       await world.phase("n1", "PoweringOff");
@@ -97,7 +97,7 @@ describe("a strategy that is edited while its host is fenced", () => {
       world.remediate("n1", { drainTimeout: "20s" });
       await world.phase("n1", "Releasing");
       const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
-      // The Node's deletion is refused, so it stays with its taint.
+      // The deletion of the Node is refused, so it stays with its taint.
       world.server.faults.inject({
         match: { method: "DELETE", pathPrefix: "/api/v1/nodes/n1" },
         times: Infinity,
@@ -154,7 +154,7 @@ describe("signatures that a user strips from a node", () => {
     }));
 });
 
-/** Has the write that stores the intent to power off take two seconds. */
+/** Delays the write of the power-off intent by two seconds. */
 function delayIntent(world: World): void {
   const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`;
   const stop = world.server.onChange(({ object }) => {

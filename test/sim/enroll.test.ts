@@ -10,7 +10,7 @@ import { kubeletClient } from "./kubelet-client.ts";
 import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// `ironfence enroll` on the rack: what the plugs of hosts are truly in decides what it finds.
+// `ironfence enroll` on the rack. What it finds depends on the outlets into which hosts are really plugged.
 
 const [FIRST, SECOND] = OUTLETS;
 const THIRD = "snmp://pdu-1/3";
@@ -26,7 +26,7 @@ function edit(world: World, spec: Record<string, unknown>): void {
   world.server.collection<FencingTarget>(FENCING_TARGETS).mergePatch(KEY, { spec });
 }
 
-/** Runs the procedure on n1. @param onNote is called with each line that it prints. */
+/** Runs the enrolment of n1. @param onNote is called with each line that it prints. */
 async function enroll(
   world: World,
   {
@@ -88,7 +88,7 @@ function withThree(test: (world: World) => Promise<void>): Promise<void> {
   });
 }
 
-/** Nothing is enrolled, and all outlets of n1 are on. */
+/** Asserts that nothing is enrolled and that all outlets of n1 are on. */
 function assertRefused(world: World, { enrolment, error }: Outcome, why: RegExp): void {
   assert.equal(enrolment, undefined);
   assert.match(error, why);
@@ -122,7 +122,7 @@ describe("ironfence enroll", () => {
         world.devices.pdus.outlet(address).feeds = ["n2"];
         world.devices.pdus.outlet(address).onSwitch = () => world.rack.bmc("n1").setReachability("silent");
       }
-      // An earlier one does not outlive it.
+      // A failed enrolment also removes an earlier one.
       storeEnrolment(world, "n1");
       assertRefused(world, await enroll(world), /still renewed its lease \d+ s after all outlets were off/);
     }));
@@ -160,7 +160,7 @@ describe("ironfence enroll", () => {
       world.devices.pdus.plug("snmp://pdu-2/1", ["n2"]);
       const outcome = await enroll(world);
       assertRefused(world, outcome, /snmp:\/\/pdu-1\/1 is not shown to feed this host.*--confirm-outlets/);
-      // Nor if the others are vouched for.
+      // Nor if the user confirms the others.
       const again = await enroll(world, { confirmed: OUTLETS });
       assertRefused(world, again, /snmp:\/\/pdu-1\/3 is not shown to feed this host.*its load of 180/);
     }));
@@ -280,7 +280,7 @@ describe("ironfence enroll", () => {
         outlet.feeds = [];
         outlet.onSwitch = (isOn) => {
           world.rack.bmc("n1").setReachability(isOn ? "up" : "silent");
-          // A switch takes some time to start.
+          // The network switch needs some time to start.
           if (isOn) world.clock.schedule(20_000, () => world.network.cut.delete("n1"));
           else world.network.cut.add("n1");
           if (!isOn && resetAfterMs !== undefined) {

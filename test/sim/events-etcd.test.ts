@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { World } from "./world.ts";
 
-// The API server may keep Events in an etcd of their own (--etcd-servers-overrides), which fills up first in a large
+// The API server may store Events in a separate etcd (--etcd-servers-overrides), which fills up first in a large
 // cluster.
 
 const FULL = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;

@@ -3,9 +3,9 @@ import { describe, it } from "node:test";
 import type { Evidence } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { World } from "./world.ts";
 
-// What the BMC shows of why a host died: it is kept, and it never delays a fence.
+// The cause of a failure in the log of the BMC is stored, and reading it never delays a fence.
 
-/** n1 dies of what its BMC has logged just before, and is fenced. */
+/** Fences n1 after a failure whose cause its BMC has just logged. */
 async function fence(world: World, before: (world: World) => void): Promise<Evidence | undefined> {
   before(world);
   await world.hang("n1");
@@ -14,7 +14,7 @@ async function fence(world: World, before: (world: World) => void): Promise<Evid
   return world.remediation("n1")?.status?.evidence;
 }
 
-/** How long after the order the host was proven off. */
+/** The time from the order until the host was proven off. */
 async function proofMs(before: (world: World) => void): Promise<number> {
   let passedMs = NaN;
   await World.run({}, async (world) => {

@@ -7,9 +7,9 @@ import { scenario } from "./explore/scenarios.ts";
 describe("a host that is given up as its node fails again", () => {
   it("a host that is given up as its node fails again is powered only by the remediation that takes it then", async () => {
     const strategy = { type: "Reboot", retryLimit: 1, drainTimeout: "0s", timeout: "10s" };
-    // Eight wait for one host: each finds its node brought back, and gives the host up. In the midst of one such write,
-    // on a slow wire, the node is seen to be dead: that remediation begins another attempt, and another one has the
-    // host by then.
+    // Eight remediations wait for one host. Each finds that its node is back and gives the host up. During one such
+    // write, over a slow connection, the node fails again. That remediation begins another attempt, but another one
+    // already owns the host.
     const ordered = "abcdefgh".split("").map((letter, index): Act => {
       const when = { atMs: 32_000 + index * 300 };
       return { when, do: "remediate", node: "n1", name: `n1-${letter}`, strategy };
@@ -32,7 +32,7 @@ describe("a host that is given up as its node fails again", () => {
 });
 
 describe("a host whose remediation is undone after the power-off", () => {
-  // The BMC shows for long what was.
+  // The BMC reports an old state for a long time.
   const staleFrom = (index: number): Fault => ({ at: "call", index, times: 1_000, lie: "staleOn" });
   const undone = { givenUp: 0, reprovisionGivenUp: 30, wrongHost: 31, targetRemade: 29 };
 

@@ -11,7 +11,7 @@ describe("a write of another client that comes between our read and our write", 
       await world.hang("n1");
       const nodes = world.server.collection<Node>(NODES);
       let writes = 0;
-      // Right after the agent has read the node, each time it is about to mark it.
+      // Each time right after the agent has read the node and before it marks it.
       world.server.onRequest(({ client, method, path, status }) => {
         if (client !== "agent" || method !== "GET" || path !== "/api/v1/nodes/n1" || status !== 200) return;
         writes += 1;

@@ -4,7 +4,7 @@ import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-m
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-/** The health checks by state and reason, without those that are zero. */
+/** The counts of health checks by state and reason, without zeros. */
 async function counted(world: World): Promise<string[]> {
   const lines = (await world.metrics("ironfence_health_checks")).split("\n");
   return lines.flatMap((line) => /\{state="(\w+)",reason="(\w+)"\} [1-9]/.exec(line)?.slice(1).join(" ") ?? []);

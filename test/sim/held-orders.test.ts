@@ -4,7 +4,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-reme
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// What holds power orders: the stop switch power-offs alone, maintenance of a target every order.
+// What holds power orders: the stop switch holds only power-offs, maintenance of a target holds every order.
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
@@ -13,7 +13,7 @@ function hold(world: World, how: "pause" | "maintenance", on: boolean): void {
   else world.server.collection(FENCING_TARGETS).mergePatch(KEY, { spec: { maintenance: on } });
 }
 
-/** n1 is off and fenced, and a pod does not leave. */
+/** Fences n1 until it is off. A pod does not leave. */
 async function fence(world: World, strategy: Record<string, unknown> = {}): Promise<void> {
   await world.holdPod();
   world.remediate("n1", { retryLimit: 0, drainTimeout: "30m", ...strategy });
@@ -168,7 +168,7 @@ describe("the stop switch", () => {
     }));
 });
 
-/** n1 is off by an order of which only its intent could be stored, and no agent runs. */
+/** Powers n1 off by an order whose intent was stored but not its result, and ends the agent. */
 async function loseOrder(world: World): Promise<void> {
   await world.hang("n1");
   const match = { client: "agent", method: "PATCH", pathPrefix: "/apis/ironfence.io/v1alpha1/namespaces/" } as const;
@@ -250,7 +250,7 @@ describe("a pause that ends by itself", () => {
       }));
   }
 
-  /** n1 waits for a pause of five minutes. */
+  /** Lets n1 wait for a pause of five minutes. */
   async function waits(world: World): Promise<void> {
     await world.hang("n1");
     world.pause(true, new Date(world.server.nowMs() + 300_000).toISOString());
@@ -275,7 +275,7 @@ describe("a pause that ends by itself", () => {
     World.run({}, async (world) => {
       await waits(world);
       world.jumpServerClock(600_000);
-      // Any answer shows the new time; an agent with a lease has one every 2 s.
+      // Any answer shows the new time. An agent with a lease gets one every 2 s.
       const other = { namespace: NAMESPACE, name: "n2" };
       world.server.collection(FENCING_TARGETS).mergePatch(other, { spec: { maintenance: true } });
       await world.until("n1 is powered off", () => world.powerLog.includes("n1 ForceOff"), 60_000);

@@ -4,7 +4,7 @@ import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { NAMESPACE } from "./cluster.ts";
 import type { World } from "./world.ts";
 
-/** How long a call to a device takes during which a hold begins: watches have shown it by then. */
+/** The duration of a call during which a hold begins. It is long enough for watches to show the hold. */
 const CALL_MS = 2_000;
 
 function maintain(world: World): void {
@@ -12,7 +12,7 @@ function maintain(world: World): void {
   world.server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: true } });
 }
 
-/** What begins to hold power orders for n1 during a call to one of its devices. */
+/** Ways in which a hold of n1's power orders can begin during a call to one of its devices. */
 export const HOLDS: Readonly<Record<string, (world: World) => Promise<void>>> = {
   "a pause begins": (world) => begin(world, () => world.pause(true)),
   "its maintenance begins": (world) => begin(world, () => maintain(world)),

@@ -68,7 +68,7 @@ describe("a target that is given another node while its host is fenced", () => {
         world.powerLog.filter((order) => order.startsWith("n2")),
         [],
       );
-      // What is left of the old owner is in no agent's way.
+      // The marks of the old owner do not hinder an agent.
       await world.hang("n2");
       world.remediate("n2");
       await world.phase("n2", "Succeeded");
@@ -157,7 +157,7 @@ describe("a host that another agent reaches, too", () => {
         world.notes
           .filter(({ type, reason }) => type === "Warning" && reason === "ResetByOthers")
           .map(({ regarding }) => regarding.metadata.name);
-      // One host is fenced by us, the other one is not.
+      // Only one of the two hosts is fenced by us.
       await world.hang("n1");
       world.remediate("n1");
       await world.phase("n1", "Succeeded");

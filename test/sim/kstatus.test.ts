@@ -8,9 +8,9 @@ import type { NodeHealthCheck } from "../../src/api/ironfence/node-health-check.
 import { kstatusOf } from "../lib/kstatus.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// What generic tools wait for: kstatus, which GitOps controllers and Helm use, and `kubectl wait --for=condition=…`.
+// What generic tools wait for: kstatus in GitOps controllers and Helm, and `kubectl wait --for=condition=…`.
 
-/** What is reported of n1's remediation in each version of it that is stored from its first step on, each once. */
+/** Collects the distinct results for n1's remediation in all stored versions from its first step on. */
 function follow(world: World): string[] {
   const said: string[] = [];
   world.server.onChange(({ type, object }) => {

@@ -10,12 +10,12 @@ import type { ResourceType } from "../../src/kube/resource.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 
-/** A kubelet that has just registered is not Ready at once: others see its Node before. */
+/** Delay of a registration, so that other clients see the Node before it is Ready. */
 const CREATE_MS = 20;
 
 /**
- * The simulated kubelets' way into the store: the same checks as for any client, without JSON and without a wire.
- * Kubelets are part of the world, and they make most of its requests.
+ * A client for simulated kubelets with direct access to the store: the same checks as for any client, without JSON and
+ * transport. Kubelets are part of the world and send most requests.
  */
 export function kubeletClient(server: ApiServer, clock: Clock): KubeletClient {
   return {
@@ -23,7 +23,7 @@ export function kubeletClient(server: ApiServer, clock: Clock): KubeletClient {
       signal.throwIfAborted();
       const found = server.collection(type).get(key);
       if (found === undefined) throw failed("get", type, key, new ApiError(404, "NotFound", "not found"));
-      // The caller names the kind, which says what it looks like; so in all of these.
+      // The kind that the caller names determines the type, also in the functions below.
       return found as never;
     },
     list: async (type, { fieldSelector = "" }, signal) => {
@@ -57,22 +57,25 @@ export function kubeletClient(server: ApiServer, clock: Clock): KubeletClient {
   };
 }
 
-/** What lies between kubelets and the API server. */
+/** The network between kubelets and the API server. */
 export interface KubeletNetwork {
   /** Hosts whose requests get no answer now. */
   readonly cut: Set<string>;
-  /** What a request takes on its way there. */
+  /** Time in transit of a request. */
   latencyMs: () => number;
-  /** How far the clock of the API server that kubelets reach is ahead of the cluster's: it stamps what they write. */
+  /**
+   * By how many milliseconds the clock of the API server that kubelets reach is ahead of the cluster's. It timestamps
+   * their writes.
+   */
   serverAheadMs: number;
 }
 
-/** A real kubelet's time-out for what it says of its node: the period of its status. */
+/** The timeout of a real kubelet for its status requests, which is the period of its status. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /**
- * The way of one host's kubelet to the API. A request that is sent while it is cut is lost, also where the network
- * comes back.
+ * Wraps the API client of one host's kubelet. A request that is sent while the host is cut off is lost, even if the
+ * network comes back.
  */
 export function networked(
   client: KubeletClient,
@@ -87,7 +90,7 @@ export function networked(
     const latencyMs = network.latencyMs();
     if (latencyMs > 0) await sleep(clock, latencyMs, signal);
     if (network.serverAheadMs === 0) return send();
-    // A request takes effect within the call that makes it.
+    // A request takes effect synchronously within its call.
     server.jumpClock(network.serverAheadMs);
     const answer = send();
     server.jumpClock(-network.serverAheadMs);

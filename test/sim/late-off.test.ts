@@ -10,7 +10,7 @@ describe("an undo whose power-off was not seen to work", () => {
       await world.hang("n1");
       world.remediate("n1");
       await world.until("the order is sent", () => world.powerLog.length > 0);
-      // Until the very end of the time that the order is given the BMC reports what it reported before.
+      // The BMC reports On almost until the end of the time that the order has.
       world.rack.bmc("n1").pretendPower("On", 19_700);
       const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
       const key = { namespace: NAMESPACE, name: "n1" };

@@ -7,7 +7,7 @@ import { Okd } from "./okd-world.ts";
 import type { World } from "./world.ts";
 import { NAMESPACE } from "./world.ts";
 
-// A node's Machine is deleted, and its MachineSet makes another one, with the whole remediator at work.
+// The whole remediator deletes the Machine of a node, and its MachineSet creates another one.
 
 const STRATEGY = {
   type: "Escalate",
@@ -20,14 +20,14 @@ const STRATEGY = {
 };
 const FINALIZER = "machine.machine.openshift.io";
 
-/** As the machine controller: a Machine goes with its Node a while after it was deleted. */
+/** Removes a deleted Machine and its Node after a while, as the machine controller does. */
 async function letGo(okd: Okd, world: World, machine: string, node: string): Promise<void> {
   world.server.collection(NODES).delete({ name: node });
   okd.patch(machine, { metadata: { finalizers: null } });
   await world.clock.advance(1_000);
 }
 
-/** As the MachineSet and a spare host: another Machine, whose node joins. */
+/** Creates another Machine whose node joins, as the MachineSet and a spare host do. */
 function replace(okd: Okd, world: World, machine: string, node: string): void {
   const nodes = world.server.collection(NODES);
   nodes.create({ metadata: { name: node }, spec: {} });
@@ -35,7 +35,7 @@ function replace(okd: Okd, world: World, machine: string, node: string): void {
   okd.createMachine(machine, node);
 }
 
-/** Nodes that say which Machine they are, and Machines that do not disappear by themselves. */
+/** Makes Nodes name their Machines, and keeps Machines from disappearing by themselves. */
 async function prepare(okd: Okd, world: World): Promise<void> {
   for (const number of [1, 2]) {
     const annotations = { "machine.openshift.io/machine": `openshift-machine-api/m${number}` };
@@ -53,7 +53,7 @@ async function fail(world: World, ...nodes: string[]): Promise<void> {
 const isDeleting = (okd: Okd, machine: string): boolean =>
   okd.machine(machine)?.metadata.deletionTimestamp !== undefined;
 
-/** Ends the agent right after the write of a step, before it hears the answer, and starts it again. */
+/** Ends the agent right after the write of a step and before its answer, and starts it again. */
 async function crashAt(world: World, step: string): Promise<void> {
   let killed: Promise<void> | undefined;
   const stop = world.server.onChange(({ object }) => {
@@ -103,7 +103,7 @@ describe("a node whose reboots did not help", () => {
       await world.until("the Machine is deleted", () => isDeleting(okd, "m1"));
       okd.patch("m1", { metadata: { finalizers: null } });
       await world.clock.advance(1_000);
-      // As the garbage collector does where the Machine owns it.
+      // The garbage collector does this if the Machine owns the remediation.
       world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
       await world.until("the remediation is gone", () => world.remediation("n1") === undefined, 5_000);
       assert.equal(world.rack.host("n1").power, "Off");

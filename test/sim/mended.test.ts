@@ -10,8 +10,8 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts
 import type { NodeHealthCheck } from "../../src/api/ironfence/node-health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Both halves on one rack: the cause of a failed remediation is fixed, and the node must not wait for the scheduled
-// next attempt.
+// Both halves on one rack: when the cause of a failed remediation is fixed, the node must not wait for the next
+// scheduled attempt.
 
 /** The first pause after a failure. */
 const PAUSE_MS = 600_000;

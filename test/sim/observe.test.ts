@@ -11,9 +11,9 @@ import { NAMESPACE, World } from "./world.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
 
-// An agent with --observe: that it changes nothing is a safety rule of every world here (AgentProcess).
+// An agent with --observe. In every world, AgentProcess enforces the safety rule that it changes nothing.
 
-/** The run with one more agent, which only observes. */
+/** The run with an additional agent that only observes. */
 function observed(run: Run): Run {
   const { agents = [{}] } = run.shape;
   return { ...run, shape: { ...run.shape, agents: [...agents, { observes: true }] } };
@@ -61,7 +61,7 @@ function createCheck(world: World): void {
 
 const HOSTS: WorldOptions = { hosts: ["n1", "n2", "n3"] };
 
-/** A world without an agent that acts, but with one that observes. */
+/** Runs `test` in a world with an agent that observes and no agent that acts. */
 async function observing(test: (world: World, watcher: Watcher) => Promise<void>): Promise<void> {
   await World.run(HOSTS, async (world) => {
     await world.killAgent();

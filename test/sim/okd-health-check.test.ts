@@ -7,20 +7,20 @@ import { beyondRights, readRules } from "../lib/rights.ts";
 import type { World } from "./world.ts";
 import { Okd, REQUEST } from "./okd-world.ts";
 
-// OKD's MachineHealthCheck, with both of its actions, and the whole remediator behind power fencing.
+// OKD's MachineHealthCheck with both of its actions. Power fencing uses the whole remediator.
 
 const DETECTOR = { requests: false, healthChecks: true };
 const BOTH = { requests: true, healthChecks: true };
 const EXTERNAL = { "machine.openshift.io/remediation-strategy": "external-baremetal" };
-/** Held by the machine controller until its host is deprovisioned. */
+/** The machine controller keeps this finalizer until the host is deprovisioned. */
 const FINALIZER = "machine.machine.openshift.io";
 
-/** Hosts of that many Machines. */
+/** Names of the hosts of `count` Machines. */
 function hosts(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `n${index + 1}`);
 }
 
-/** Names of Machines in the order of their deletion, each with when it came. */
+/** Records the deletions of Machines in order, with their times. */
 function watchDeletions(world: World): { name: string; atMs: number }[] {
   const seen: { name: string; atMs: number }[] = [];
   world.server.onChange(({ type, object }) => {
@@ -191,7 +191,7 @@ describe("a MachineHealthCheck of OKD", () => {
 });
 
 describe("a Machine that a health check of OKD is about to delete", () => {
-  /** What changes between the decision and the live read, which the view does not show yet. */
+  /** Changes between the decision and the live read that the view does not show yet. */
   const changes: Record<string, (okd: Okd, world: World) => void> = {
     "is of the control plane now": (okd) =>
       okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-type": "master" } } }),
@@ -283,7 +283,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
   it("a MachineHealthCheck of OKD with external-baremetal has a Machine replaced whose host does not come back, after two power cycles", () =>
     Okd.run({ ...BOTH, hosts: hosts(2) }, async (okd, world) => {
       okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
-      // n2 is a spare host: its Machine is made when m1 goes.
+      // n2 is a spare host. Its Machine is created when m1 is deleted.
       okd.delete("m2");
       okd.createHealthCheck({}, EXTERNAL);
       const deletions = watchDeletions(world);
@@ -308,7 +308,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
 
 describe("the permissions of OKD's families", () => {
   const rulesOf = (family: string) => readRules(`deploy/families/${family}/role-${family}.yaml`);
-  /** What the agent needs in any case, in addition to its Roles in single namespaces. */
+  /** The ClusterRoles that every agent needs, in addition to its Roles in single namespaces. */
   const base = [
     ...readRules("deploy/kustomize/role-agent.yaml"),
     ...readRules("deploy/kustomize/role-remediators.yaml"),

@@ -20,11 +20,11 @@ export const HEALTH_CHECKS: ResourceType = { ...MACHINES, kind: "MachineHealthCh
 const MACHINE_SETS: ResourceType = { ...MACHINES, kind: "MachineSet", plural: "machinesets" };
 export const OKD_NAMESPACE = "openshift-machine-api";
 
-/** Until a Machine and its new Node name each other, and from a Machine's deletion until it is gone. */
+/** Time until a Machine and its new Node name each other, and from the deletion of a Machine until it is gone. */
 const LINK_MS = 300;
 const DEPROVISION_MS = 2_000;
 
-/** How long the health check lets nodes start. */
+/** How long the health check waits for nodes to start. */
 export const STARTUP_MS = 180_000;
 
 /** Machines m1, m2 and so on for a cluster's nodes n1, n2 and so on, all of one MachineSet. */
@@ -59,7 +59,7 @@ export class OkdMachines {
     return this.machine(name)?.metadata.annotations?.[key];
   }
 
-  /** What a health check does, OKD's or ours. */
+  /** Requests a remediation, as a health check of OKD or ours does. */
   ask(name: string): void {
     this.annotate(name, { [REQUEST]: "" });
   }
@@ -68,7 +68,7 @@ export class OkdMachines {
     this.annotate(name, { [REQUEST]: null });
   }
 
-  /** `null` takes one off. */
+  /** Sets annotations; `null` removes one. */
   annotate(name: string, annotations: Record<string, string | null>): void {
     this.patch(name, { metadata: { annotations } });
   }
@@ -91,7 +91,7 @@ export class OkdMachines {
     return [...found].find(({ metadata }) => metadata.name.startsWith(prefix));
   }
 
-  /** A health check over all Machines that finds a node unhealthy after a minute. */
+  /** Creates a health check over all Machines that finds a node unhealthy after a minute. */
   createHealthCheck(spec: Record<string, unknown> = {}, annotations: Record<string, string> = {}): void {
     const unhealthyConditions = ["False", "Unknown"].map((status) => ({ type: "Ready", status, timeout: "60s" }));
     this.#cluster.create(
@@ -102,8 +102,8 @@ export class OkdMachines {
   }
 
   /**
-   * Plays what makes and ends Machines: one that is deleted goes with its Node after a while, and another one takes its
-   * place, whose node is on the host `spare`, which was off so far.
+   * Simulates the controllers of Machines: a deleted Machine and its Node are removed after a while, and a replacement
+   * is created, whose node is on the host `spare`, which was off before.
    */
   replaceDeleted(spare: string): void {
     const { server, clock, rack } = this.#cluster;
@@ -127,7 +127,7 @@ export class OkdMachines {
     }
   }
 
-  /** Node and Machine name each other. */
+  /** Makes Node and Machine name each other. */
   #link(node: string): void {
     const { server } = this.#cluster;
     const machine = machineOf(node);
@@ -137,17 +137,14 @@ export class OkdMachines {
     this.setStatus(machine, { phase: "Running", nodeRef: { kind: "Node", name: node } });
   }
 
-  /**
-   * What is not as it is in the end: a request of a Ready node's Machine, or a remediation that is not requested any
-   * more.
-   */
+  /** What has not settled yet: a request for the Machine of a Ready node, or a remediation without its request. */
   unmet(): string[] {
     return this.#cluster.rack.hosts.flatMap(({ name: node }) => {
       const name = machineOf(node);
       const isAsked = this.annotation(name, REQUEST) !== undefined;
       const { phase, node: subject } = this.child(name)?.status ?? {};
-      // A node that was Ready all along was found unhealthy by something else: the request stays for a while, so that
-      // it is not cycled again and again.
+      // If the node was Ready all the time, something else has found it unhealthy. The request then stays for a while,
+      // so that the host is not cycled repeatedly.
       const stays = phase === "Failed" && subject?.wasReady === true;
       if (isAsked && !stays && this.#cluster.isReady(node))
         return [`Machine ${name} is asked to be remediated, and its node is Ready`];

@@ -25,25 +25,25 @@ import {
 import { World } from "./world.ts";
 import type { WorldOptions } from "./world.ts";
 
-// OKD's two halves as ironfence plays them, with the whole remediator and a simulated rack.
+// ironfence's two halves for OKD, with the whole remediator and a simulated rack.
 
 export { REQUEST };
 export const LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
 export const ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
 
-/** Which of OKD's halves run. */
+/** Which halves for OKD run. */
 export interface Halves {
-  /** The remediator's, for Machines that ask; it runs where this is absent. */
+  /** The half of the remediator, which serves requests of Machines. It runs by default. */
   requests?: boolean;
-  /** The detector's, over MachineHealthChecks. */
+  /** The half of the detector, which serves MachineHealthChecks. */
   healthChecks?: boolean;
-  /** Called before each of their requests to the API, as `GET machines/m1`. */
+  /** Called before each of their requests to the API, such as `GET machines/m1`. */
   onRequest?: (what: string) => void;
-  /** How far their view of Machines lags behind. */
+  /** The delay of their view of Machines. */
   lagMs?: number;
 }
 
-/** A health check, as far as tests read it. */
+/** The fields of a health check that tests read. */
 interface HealthCheck extends KubeObject {
   status?: {
     expectedMachines?: number;
@@ -53,7 +53,7 @@ interface HealthCheck extends KubeObject {
   };
 }
 
-/** A cluster whose nodes n1, n2 and so on are those of Machines m1, m2 and so on, all of one MachineSet. */
+/** A cluster whose nodes n1, n2 and so on belong to the Machines m1, m2 and so on of one MachineSet. */
 export class Okd extends OkdMachines {
   readonly world: World;
   readonly notes: EventNote[] = [];
@@ -67,14 +67,14 @@ export class Okd extends OkdMachines {
     this.#halves = halves;
   }
 
-  /** A BareMetalHost that the Machine names, in addition to the FencingTarget that powers its host. */
+  /** Creates a BareMetalHost that the Machine names, in addition to the FencingTarget that powers its host. */
   createHost(machine: string, name: string, spec: Record<string, unknown>): void {
     this.world.serve("metal3.io");
     this.world.create(BARE_METAL_HOSTS, { namespace: NAMESPACE, name }, { spec: { online: true, ...spec } });
     this.annotate(machine, { "metal3.io/BareMetalHost": `${NAMESPACE}/${name}` });
   }
 
-  /** Reasons of the events about Machines. */
+  /** Reasons of the Kubernetes Events about Machines. */
   get reasons(): string[] {
     return this.notes.map(({ reason }) => reason);
   }
@@ -84,7 +84,7 @@ export class Okd extends OkdMachines {
     this.world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
   }
 
-  /** A host that does not boot any more: until both power cycles have had their time. */
+  /** Waits until both power cycles of a host that no longer boots have timed out. */
   async waitOut(host: string): Promise<void> {
     const { world } = this;
     const orders = () => world.powerLog.filter((entry) => entry === `${host} On`).length;
@@ -107,13 +107,13 @@ export class Okd extends OkdMachines {
     this.world.server.collection(HEALTH_CHECKS).delete({ namespace: NAMESPACE, name: "check" });
   }
 
-  /** Value of one of OKD's metrics for the health check; undefined where there is none. */
+  /** The value of an OKD metric for the health check; undefined if there is none. */
   async metric(name: string): Promise<number | undefined> {
     const found = await this.registry.getSingleMetric(`mapi_machinehealthcheck_${name}`)?.get();
     return found?.values.find(({ labels }) => labels["name"] === "check" && labels["namespace"] === NAMESPACE)?.value;
   }
 
-  /** Starts the halves, or starts them again after `stop`. */
+  /** Starts the halves, also after `stop`. */
   start(): void {
     const { clock, server } = this.world;
     const { requests = true, healthChecks = false, onRequest, lagMs = 0 } = this.#halves;
@@ -163,7 +163,7 @@ export class Okd extends OkdMachines {
     this.start();
   }
 
-  /** Runs `test` with these halves at work. */
+  /** Runs `test` with these halves. */
   static run(options: WorldOptions & Halves, test: (okd: Okd, world: World) => Promise<void>): Promise<void> {
     return World.run({ hosts: ["n1", "n2", "n3"], ...options }, async (world) => {
       const okd = new Okd(world, options);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { ANNOTATIONS_BACKUP, LABELS_BACKUP, Okd, REQUEST } from "./okd-world.ts";
 
-// The remediator's half of OKD's external-baremetal: the health check that finds the Machine unhealthy annotates it.
+// The remediator's half of OKD's external-baremetal: a health check annotates a Machine that it finds unhealthy.
 
 describe("external remediation of an OKD Machine", () => {
   it("external remediation of an OKD Machine powers the host off, deletes the Node, powers it on, and gives the Node its labels and annotations back", () =>
@@ -38,7 +38,7 @@ describe("external remediation of an OKD Machine", () => {
     Okd.run({ hosts: ["n1"] }, async (okd, world) => {
       okd.createHealthCheck();
       const host = await world.hang("n1");
-      // The first boot hangs, too.
+      // The first boot hangs as well.
       const stop = world.rack.subscribe((event) => {
         if (event.type !== "booted") return;
         stop();

@@ -39,8 +39,8 @@ describe("a host that switches itself on again each time it is off, and whose sy
   it("a host that switches itself on again each time it is off, and whose system does not come up, is not cut off more often by an agent that is restarted in between", () =>
     World.run({}, async (world) => {
       await world.holdPod();
-      // A process that has just started waits 22 s for the node's lease, and the host has to be proven off to be
-      // reported as coming on.
+      // A process that has just started waits 22 s for the node lease. Only a host that was proven off is reported as
+      // powered on by another client.
       const stop = keepOn(world, 25_000);
       world.remediate("n1", QUICK);
       for (let seen = 1; seen <= ORDERS_MAX; seen += 1) {
@@ -94,7 +94,7 @@ describe("a host that heeds no order to power on", () => {
       await world.phase("n1", "PoweringOn");
       world.rack.bmc("n1").orderDelayMs = 10_000_000;
       await world.phase("n1", "Undoing");
-      // By the time that its phase is seen the undo may have sent its first.
+      // The undo may have sent its first order when its phase is seen.
       assert.ok([ORDERS_MAX, ORDERS_MAX + 1].includes(onOrders(world)), `${onOrders(world)} orders`);
       await world.phase("n1", "Failed");
       assert.equal(onOrders(world), 2 * ORDERS_MAX);
@@ -122,7 +122,7 @@ describe("a host that heeds no order to power on", () => {
     }));
 });
 
-/** Something else powers n1 on again each time, `afterMs` after it is off. @returns what ends that. */
+/** Powers n1 on again each time, `afterMs` after it is off. @returns a function that ends this. */
 function keepOn(world: World, afterMs = 3_000): () => void {
   world.rack.host("n1").failDisk();
   const timers = new Set<{ cancel(): void }>();

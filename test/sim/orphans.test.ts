@@ -8,7 +8,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
-/** Removes a remediation as a person does who is in a hurry: its finalizer by force, then the object. */
+/** Removes a remediation as an impatient user does: first its finalizer by force, then the object. */
 function removeByForce(world: World): void {
   const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
   remediations.mergePatch(KEY, { metadata: { finalizers: null } });
@@ -63,7 +63,7 @@ describe("a remediation whose finalizer is removed by force", () => {
       world.startAgent();
       await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 5_000);
       assert.deepEqual(warnings(world), ["Node n1"]);
-      // … and by the one after that, as long as the host may be off.
+      // … and by the next leader, as long as the host may be off.
       await world.killAgent();
       world.startAgent();
       await world.until("it is reported again", () => warnings(world).length === 2, 5_000);
@@ -150,7 +150,7 @@ describe("marks that are not a lost remediation's", () => {
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
       const nodes = world.server.collection(NODES);
       nodes.mergePatch({ name: "n1" }, { spec: { taints } });
-      // NodeRestriction lets a kubelet annotate its own Node, and keeps it from the taints.
+      // NodeRestriction allows a kubelet to annotate its own Node but not to change taints.
       nodes.mergePatch({ name: "n1" }, { metadata: { annotations: { [FENCED_BY]: "forged/a1" } } });
       await world.clock.advance(10_000);
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
@@ -174,7 +174,7 @@ describe("marks that are not a lost remediation's", () => {
   it("marks that are not a lost remediation's stay: those of a remediation that is there, though the watch does not show it yet", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
-      // The watch is cut, and its next connection says nothing for a while.
+      // The watch breaks, and its next connection sends nothing for a while.
       const match = { pathPrefix: "/apis/ironfence.io/v1alpha1/baremetalremediations", client: "agent" };
       world.server.faults.inject({ match, times: 1, action: { kind: "hang" } });
       world.server.faults.cutWatches({ client: "agent" });
@@ -191,7 +191,7 @@ describe("marks that are not a lost remediation's", () => {
     }));
 });
 
-/** Puts a quarantine on the node n1 as the remediation of that UID does. */
+/** Adds the quarantine of the remediation with this UID to node n1. */
 function mark(world: World, uid: string): void {
   const taints = [...(world.node("n1")?.spec.taints ?? []), QUARANTINE];
   const annotations = { [QUARANTINED_BY]: `${uid}/a1` };

@@ -7,7 +7,7 @@ import { World } from "./world.ts";
 const RELEASE = "ironfence_time_to_release_seconds";
 const RESTORE = "ironfence_time_to_restore_seconds";
 
-/** Count and sum of the outages that count from there. */
+/** Count and sum of a histogram, for outages that are measured from `since`. */
 async function histogram(world: World, name: string, since = "notReady"): Promise<{ count: number; sum: number }> {
   const lines = (await world.metrics(name)).split("\n");
   const value = (suffix: string): number =>
@@ -79,7 +79,7 @@ it("the metrics of an outage count from the last renewal until an early release,
     const sinceLossS = (world.clock.nowMs() - lostMs) / 1_000;
     const release = await histogram(world, RELEASE, "renewal");
     assert.equal(release.count, 1);
-    // A renewal is 10 s old when the power is lost, at the most.
+    // The last renewal is at most 10 s old when the power is lost.
     assert.ok(release.sum >= 12 && release.sum <= sinceLossS + 11, `${release.sum} of ${sinceLossS} s`);
     await world.until("n1 is back", () => begun(world).length === 0 && world.isReady("n1"));
     const restore = await histogram(world, RESTORE, "renewal");

@@ -9,7 +9,7 @@ import { NAMESPACE, World } from "./world.ts";
 
 const [FIRST, SECOND] = OUTLETS;
 
-/** A host whose BMC is dead, with its enrolled outlets on level 2. */
+/** A host with a dead BMC, and its enrolled outlets on level 2. */
 async function withDeadBmc(test: (world: World) => Promise<void>, prepare?: (world: World) => void): Promise<void> {
   await World.run({}, async (world) => {
     giveOutlets(world, "n1");
@@ -58,7 +58,7 @@ describe("a host with enrolled outlets", () => {
         storeEnrolment(world, "n1");
         world.rack.bmc("n1").setReachability("silent");
         await world.hang("n1");
-        // The BMC starts again with its host, and its Off does not count at once.
+        // The BMC restarts with its host, and at first its Off does not count.
         world.remediate("n1", { ...QUICK, powerOnTimeout: "120s", timeout: "120s" });
         await world.until("it is off", () => world.rack.host("n1").power === "Off");
         world.rack.bmc("n1").setReachability("up");
@@ -314,7 +314,7 @@ describe("outlets that do not count as those of the host", () => {
 
   it("a target whose outlets are not enrolled is fenced by its BMC, and says how to enrol them", () =>
     World.run({}, async (world) => {
-      // One is off for the sake of another host that it feeds.
+      // One outlet is off because of another host that it feeds.
       for (const outlet of giveOutlets(world, "n1")) outlet.isOn = outlet.outlet === "1";
       for (const outlet of OUTLETS) world.devices.pdus.outlet(outlet).feeds = [];
       await world.clock.advance(20_000);

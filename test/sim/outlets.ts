@@ -6,7 +6,7 @@ import type { Outlet } from "./pdus.ts";
 import type { Cluster } from "./cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
 
-// Hosts whose targets have outlets of a PDU besides their BMC.
+// Hosts whose targets have outlets of a PDU in addition to their BMC.
 
 export const OUTLETS = ["snmp://pdu-1/1", "snmp://pdu-1/2"] as const;
 
@@ -20,7 +20,7 @@ export const QUICK = {
 
 const key = (name: string) => ({ namespace: NAMESPACE, name });
 
-/** Adds outlets to the target of a host, whose supplies they are. */
+/** Adds outlets that feed a host to its target. */
 export function giveOutlets(
   world: Cluster,
   host: string,
@@ -41,7 +41,7 @@ export function giveOutlets(
   return addresses.map((address) => world.devices.pdus.plug(address, [host], identity));
 }
 
-/** Stores, or removes, the enrolment of the outlets that the target of a host has now, as `ironfence enroll` does. */
+/** Stores or removes the enrolment of the target's present outlets, as `ironfence enroll` does. */
 export function storeEnrolment(world: Cluster, host: string, change: Partial<Enrolment> | null = {}): void {
   const target = world.target(host);
   if (target === undefined) throw new Error(`no target ${host}`);

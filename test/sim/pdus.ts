@@ -5,35 +5,35 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import type { CallFault, CallName, DeviceEvent, DeviceUser } from "./rack-driver.ts";
 
-/** What a call to a simulated PDU takes. */
+/** Duration of a call to a simulated PDU. */
 const CALL_MS = 20;
 /** How long a BMC does not answer after its power is back. */
 const BMC_BOOT_MS = 20_000;
 const NEVER = new AbortController().signal;
-/** What a host draws, through its outlets that are on in equal parts. */
+/** The load of a host, in equal parts through its outlets that are on. */
 const HOST_W = 360;
 
-/** What may be wrong with an outlet. */
+/** The states of an outlet: its faults, or none. */
 export type OutletState = "welded" | "silent" | "chained" | "well";
 
-/** One outlet, and what is truly plugged into it. */
+/** One outlet, and what is really plugged into it. */
 export interface Outlet extends OutletIdentity {
   isOn: boolean;
-  /** The hosts that it feeds: each is off, with its BMC, if none of its outlets is on. */
+  /** The hosts that it feeds. If none of its outlets is on, a host and its BMC are off. */
   feeds: readonly string[];
   /** Its relay never opens again. */
   isWelded?: boolean;
-  /** Called when its relay has moved: what else it feeds. */
+  /** Called when its relay has switched, to simulate other devices that it feeds. */
   onSwitch?: (isOn: boolean) => void;
   /** Its PDU does not answer. */
   isSilent?: boolean;
-  /** Another unit is chained to its PDU, whose MIB does not say which of them has an outlet. */
+  /** Another unit is chained to its PDU, and the MIB does not show which unit has an outlet. */
   isChained?: boolean;
-  /** What its meter shows in place of the load of its hosts. */
+  /** The value of its meter instead of the load of its hosts. */
   load?: number;
 }
 
-/** The PDUs of a rack at the driver interface. A host that no outlet feeds has its own supply. */
+/** The PDUs of a rack at the driver interface. A host without an outlet always has power. */
 export class Pdus {
   /** Orders that reached an outlet, as `address Off`. */
   readonly orders: string[] = [];
@@ -60,7 +60,7 @@ export class Pdus {
     return outlet;
   }
 
-  /** @returns the hosts that this has switched off, or on. */
+  /** @returns the hosts that this has switched off or on. */
   switch(address: string, wanted: boolean): string[] {
     const outlet = this.outlet(address);
     const supplied = outlet.feeds.filter((host) => this.isSupplied(host));
@@ -77,13 +77,13 @@ export class Pdus {
     });
   }
 
-  /** Whether an outlet that is on feeds the host, or none at all does. */
+  /** Whether the host has power: an outlet that is on feeds it, or no outlet feeds it. */
   isSupplied(host: string): boolean {
     const feeding = this.#feeding(host);
     return feeding.length === 0 || feeding.some(([, { isOn }]) => isOn);
   }
 
-  /** What a person does at the PDU: every outlet of the host works, and is on. */
+  /** Repairs every outlet of the host and switches it on, as a technician does at the PDU. */
   supply(host: string): void {
     for (const [address, outlet] of this.#feeding(host)) {
       this.#disturb(outlet, "well");
@@ -91,7 +91,7 @@ export class Pdus {
     }
   }
 
-  /** What happens to the outlets of a host. */
+  /** Sets a fault of the outlets of a host. */
   disturb(host: string, is: OutletState): void {
     for (const [, outlet] of this.#feeding(host)) this.#disturb(outlet, is);
   }
@@ -102,7 +102,7 @@ export class Pdus {
     outlet.isChained = is === "chained";
   }
 
-  /** What the meter of an outlet shows. */
+  /** The value of the meter of an outlet. */
   #loadOf({ feeds, isOn, load }: Outlet): number {
     if (load !== undefined || !isOn) return load ?? 0;
     const parts = feeds.map((host) => HOST_W / this.#feeding(host).filter(([, outlet]) => outlet.isOn).length);
@@ -121,7 +121,7 @@ export class Pdus {
     if (!bmc.hasOwnSupply) bmc.restart(BMC_BOOT_MS);
   }
 
-  /** @param tell receives what happens in each call; undefined for a person who switches outlets. */
+  /** @param tell receives what happens in each call; undefined for a user who switches outlets. */
   open(
     address: string,
     { isOrderAllowed = () => true }: Pick<DeviceDeps, "isOrderAllowed">,
@@ -162,7 +162,7 @@ export class Pdus {
         if (fault !== undefined && "lie" in fault && fault.lie === "ignored") return;
         this.orders.push(`${address} ${name === "On" ? "On" : "Off"}`);
         const changed = this.switch(address, name === "On");
-        // A host that was off already, and has no power now, was ordered off as well.
+        // A host that was already off and has no power now counts as ordered off as well.
         const cut = name === "ForceOff" ? feeds.filter((host) => !this.isSupplied(host)) : [];
         for (const host of new Set([...changed, ...cut])) {
           const outcome = changed.includes(host) ? "Started" : "NoChange";

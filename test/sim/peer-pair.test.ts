@@ -4,7 +4,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-reme
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
-// What the operators that a user would install today were seen to do wrong, one test each.
+// Mistakes that were observed in the operators that users install today, one test each.
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
@@ -24,7 +24,7 @@ describe("unlike the operators of today", () => {
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
-      // By the time that its BMC can be asked the node has come back.
+      // The node comes back before its BMC answers again.
       world.rack.bmc("n1").setReachability("silent");
       await world.phase("n1", "Verifying");
       world.somebodyOrders("n1", "ForceRestart");

@@ -12,19 +12,19 @@ import type { BmcCall } from "./rack-driver.ts";
 import type { World } from "./world.ts";
 import { NAMESPACE } from "./world.ts";
 
-// What is made ready while the duration of a node is about to end, and what may change before the order.
+// The preparation shortly before the duration of a node ends, and changes between preparation and order.
 
 const DURATION_MS = 300_000;
 /** A host that boots in no time. */
 const FAST = { bootMs: 100, powerOffDelayMs: 0, powerOnDelayMs: 0 };
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
-/** Hosts under a health check with a duration of 300 s, of which none is remediated before that. */
+/** Runs `test` on hosts under a health check with a duration of 300 s and without early releases. */
 function runPrepared(options: EarlyOptions, test: (world: World) => Promise<void>): Promise<void> {
   return runEarly({ annotations: { [SKIP_DURATION_IF_OFF]: "false" }, ...options }, test);
 }
 
-/** Lets n1 hang, and time pass until just before its power-off is prepared. @returns when its duration is over. */
+/** Hangs n1, and lets time pass until just before its power-off is prepared. @returns when its duration is over. */
 async function almostDue(world: World, names = ["n1"]): Promise<number> {
   for (const name of names) world.rack.host(name).hang();
   await world.until("none is Ready", () => names.every((name) => !world.isReady(name)));
@@ -34,7 +34,7 @@ async function almostDue(world: World, names = ["n1"]): Promise<number> {
   return endMs;
 }
 
-/** The same, and until the host is prepared. @returns the calls since the preparation began. */
+/** The same, until the host is prepared. @returns the calls since the preparation began. */
 async function prepare(world: World): Promise<() => BmcCall[]> {
   await almostDue(world);
   const from = world.devices.calls.length;
@@ -44,7 +44,7 @@ async function prepare(world: World): Promise<() => BmcCall[]> {
   return () => world.devices.calls.slice(from);
 }
 
-/** The control plane says that it has lost a node, which its kubelet denies soon after. */
+/** Sets a node to Unknown, as the control plane does. Its kubelet soon sets it to Ready again. */
 function becomeUnknown(world: World, name: string): void {
   const conditions = [{ type: "Ready", status: "Unknown", lastTransitionTime: toTime(world.clock.nowMs()) }];
   world.server.collection(NODES).mergePatch({ name }, { status: { conditions } }, "status");
@@ -198,7 +198,7 @@ describe("what changes between a preparation and the order", () => {
     it(`no power-off is prepared under ${what}`, () =>
       runPrepared({}, async (world) => {
         hold(world);
-        // The target is probed after an edit.
+        // The target is probed after the edit.
         await world.clock.advance(10_000);
         await almostDue(world);
         const from = world.devices.calls.length;

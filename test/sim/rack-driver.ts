@@ -19,9 +19,9 @@ import { abortReason, sleep } from "../../src/runtime/clock.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { Pdus } from "./pdus.ts";
 
-/** What a call to a simulated BMC takes. */
+/** Duration of a call to a simulated BMC. */
 const CALL_MS = 20;
-/** How much later than acknowledged a late order is carried out. */
+/** Delay between the acknowledgement of a late order and its effect. */
 const LATE_MS = 8_000;
 const NEVER = new AbortController().signal;
 
@@ -43,51 +43,51 @@ export interface BmcCall {
   host: string;
   call: CallName;
   atMs: number;
-  /** Which opening of a device made it: they are counted. */
+  /** The number of the opened device that made the call. */
   device: number;
 }
 
-/** How a BMC fails, in addition to what the rack itself can play. */
+/** Faults of BMCs in addition to those of the rack itself. */
 export interface BmcFaults {
-  /** The password that BMCs take. */
+  /** The password that BMCs accept. */
   password: string;
   /** Calls whose answer is lost, although they take effect: `host call`. */
   readonly losesAnswer: Set<string>;
-  /** Calls that are refused, by `host call`. */
+  /** Refused calls, as `host call`. */
   readonly refuses: Set<string>;
-  /** Calls that the account may not make, by `host call`. */
+  /** Calls that the account must not make, as `host call`. */
   readonly denies: Set<string>;
-  /** Hosts of which no Chassis and no second device shows that they are off. */
+  /** Hosts without a Chassis or second device that confirms that they are off. */
   readonly alone: Set<string>;
-  /** Hosts whose BMC does not report when it has started. */
+  /** Hosts whose BMC does not report its start time. */
   readonly undated: Set<string>;
   /** Hosts whose BMC offers an AC cycle, and its effect. */
   readonly cycles: Map<string, "done" | "ignored" | "dead">;
-  /** What happens while the answer to a call is on its way, by `host call`. */
+  /** Called while the answer to a call is in transit, by `host call`. */
   readonly meanwhile: Map<string, () => Promise<void>>;
 }
 
 /**
- * How one call goes wrong. An error code alone: it has no effect. With `after`: it takes effect all the same. slow: the
- * answer comes just within the deadline. late: an order is taken, and carried out much later. ignored: an order is
- * taken, and it has no effect. staleOn, changing, unknown: what is read instead of the truth. otherHost, noOne: who
- * answers.
+ * A fault of one call. With an error code, the call has no effect; with `after`, it still takes effect. slow: the
+ * answer comes just within the deadline. late: an order is accepted and takes effect much later. ignored: an order is
+ * accepted without any effect. staleOn, changing, unknown: this is read instead of the real state. The other values say
+ * which host answers.
  */
 export type CallFault = { error: BmcErrorCode; after?: boolean } | { lie: Lie };
 export type Lie = "slow" | "late" | "ignored" | "staleOn" | "changing" | "unknown" | "otherHost" | "nobody";
 
-/** A caller of BMCs, and what may happen to its calls on the way. */
+/** A caller of BMCs, and the faults of its calls. */
 export interface DeviceUser {
   name: string;
-  /** Lets one call through, before and after which the process may end. */
+  /** Passes one call on. The process may end before or after it. */
   pass<T>(host: string, call: CallName, signal: AbortSignal, send: () => Promise<T>): Promise<T>;
-  /** How this call goes wrong; undefined: it does not. */
+  /** The fault of this call, if any. */
   fault(host: string, call: CallName): CallFault | undefined;
 }
 
 const PLAIN_USER: DeviceUser = { name: "agent", pass: (_host, _call, _signal, send) => send(), fault: () => undefined };
 
-/** What a call of a user came to at the host. */
+/** The effect of a call at the host. */
 export type DeviceEvent =
   | {
       user: string;
@@ -97,13 +97,13 @@ export type DeviceEvent =
       outcome: OrderOutcome;
     }
   | { user: string; bmc: string; host: string; boot: "Disabled" | "Once" }
-  /** A call failed, or its BMC is one that does not always do as it says. */
+  /** A call failed, or its BMC does not always do what it reports. */
   | { user: string; bmc: string; trouble: string };
 
 export interface RackDevices {
-  /** The switched PDUs. No host is plugged into one at first. */
+  /** The switched PDUs. At first no host is plugged into them. */
   pdus: Pdus;
-  /** For a user to whose calls nothing happens. */
+  /** Opens devices for a user whose calls have no faults. */
   openDevice: OpenDevice;
   openDeviceFor: (user: DeviceUser) => OpenDevice;
   calls: BmcCall[];
@@ -111,11 +111,11 @@ export interface RackDevices {
   logReads: string[];
   /** How many devices are open. */
   open(): number;
-  /** Called for every order and every setting of the boot that reaches a BMC, within the step in which it does. */
+  /** Calls `listener` for every order and boot override that reaches a BMC, in the same step. */
   onEvent(listener: (event: DeviceEvent) => void): void;
 }
 
-/** Serves the simulated BMCs at the driver interface: no socket, so all of it runs on a virtual clock. */
+/** Serves the simulated BMCs at the driver interface, without sockets, so that everything runs on a virtual clock. */
 export function rackDevices(rack: Rack, clock: Clock, faults: BmcFaults): RackDevices {
   const calls: BmcCall[] = [];
   const logReads: string[] = [];
@@ -166,7 +166,7 @@ interface DriverDeps {
   faults: BmcFaults;
   calls: BmcCall[];
   logReads: string[];
-  /** When a BMC last gave no answer, by host. */
+  /** The last time at which the BMC of each host did not answer. */
   unansweredAtMs: Map<string, number>;
   tell(event: DeviceEvent): void;
   user: DeviceUser;
@@ -181,7 +181,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
   const host = bmcOfAddress(address);
   const isDriverServer = address.startsWith("driver:");
   const bmc = rack.bmc(host);
-  /** The host that a driver server was asked for: its orders name it. */
+  /** The host that a driver server has identified. Orders name it. */
   let known: string | undefined;
   let closed = false;
   const timeOut = async (what: string, signal: AbortSignal): Promise<never> => {
@@ -192,7 +192,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     if (code === "Timeout") return timeOut(what, signal);
     throw new BmcError(code, `${address}: ${what} failed: ${code}`);
   };
-  /** One exchange with the BMC. `work` is what it does to the host, `lied` what it says instead of the truth. */
+  /** One exchange with the BMC. `work` acts on the host, and `lied` is the answer instead of the true one. */
   const exchange = async <T>(
     name: CallName,
     signal: AbortSignal,
@@ -201,7 +201,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     calls.push({ host, call: name, atMs: clock.nowMs(), device });
     const fault = user.fault(host, name);
     if (fault !== undefined || bmc.orderDelayMs > 0) deps.tell({ user: user.name, bmc: host, trouble: name });
-    // What changes something is already on the wire, and arrives whatever happens to its sender.
+    // A call that changes something is already in transit, and arrives whatever happens to its sender.
     await sleep(clock, CALL_MS, CHANGING_CALLS.includes(name) ? NEVER : signal);
     if (bmc.reachability !== "up") deps.unansweredAtMs.set(host, clock.nowMs());
     if (bmc.reachability === "refused") throw new BmcError("Unreachable", `${address}: connection refused`);
@@ -227,7 +227,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
         throw error;
       }
     });
-  /** A call that changes something: like the real drivers', it is sent only while its process may give orders. */
+  /** A call that changes something. Like the real drivers, it sends it only while its process may send orders. */
   const change = async (
     name: CallName,
     signal: AbortSignal,
@@ -236,7 +236,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     if (!deps.isOrderAllowed()) throw orderNotAllowed(`${address}: ${name}`);
     return call(name, signal, work);
   };
-  /** As the drivers do, it does not believe an Off of a BMC that has just started. */
+  /** Like the real drivers, it does not trust an Off of a BMC that has just started. */
   const offReading = (): PowerReading => {
     const isUndated = isDriverServer || faults.undated.has(host);
     const startedAtMs = isUndated ? (deps.unansweredAtMs.get(host) ?? -Infinity) : bmc.lastRestartMs;
@@ -320,7 +320,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
   };
 }
 
-/** The BMC at an address of a simulated device. For a driver server, what controls the host stands in its place. */
+/** The name of the BMC at the address of a simulated device. A driver server counts as the BMC of its host. */
 export function bmcOfAddress(address: string): string {
   return address.replace(/^(?:redfish:\/\/|driver:\/\/sim\/hosts\/)/, "");
 }
@@ -341,7 +341,7 @@ function lieOf(fault: CallFault | undefined): Lie | undefined {
   return fault !== undefined && "lie" in fault ? fault.lie : undefined;
 }
 
-/** An order that the host receives long after it was acknowledged. */
+/** Sends an order to the host long after it was acknowledged. */
 function orderLate(bmc: Bmc, type: PowerOrderType): OrderOutcome {
   const { orderDelayMs } = bmc;
   bmc.orderDelayMs = LATE_MS;

@@ -4,10 +4,7 @@ import type { Fault } from "../../hack/kube-mock/faults.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-/**
- * How writes of Nodes fail permanently: behind a webhook that is dead and fails closed, by a permission that is
- * missing, and by time-outs.
- */
+/** Permanent failures of writes to Nodes: a dead fail-closed webhook, a missing permission, and timeouts. */
 const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "a dead webhook": { kind: "status", status: 500 },
   "a missing right": { kind: "status", status: 403 },
@@ -17,7 +14,7 @@ const FAILURES: Readonly<Record<string, Fault["action"]>> = {
 
 const SHORT = { retryLimit: 0, powerOffTimeout: "30s", drainTimeout: "60s", powerOnTimeout: "30s" };
 
-/** What follows the lost answer: nothing, or the API server is away for a few tries. */
+/** What follows the lost answer: nothing, or the API server does not answer a few attempts. */
 const AWAY: Readonly<Record<string, Fault["action"] | undefined>> = {
   "as soon as it is known to be stored": undefined,
   "although the next tries get no connection": { kind: "drop" },

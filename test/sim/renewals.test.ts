@@ -6,19 +6,19 @@ import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { World } from "./world.ts";
 
-// How long the taint waits for a kubelet that may live: where hosts are dead, and where another host than the node's is
-// powered.
+// How long the taint waits for a renewal by a live kubelet: when hosts are dead, and when the wrong host is powered
+// off.
 
-/** A control plane whose grace period is tuned down. */
+/** A control plane with a shorter grace period. */
 const TUNED = { nodeLifecycle: { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 } };
-/** The BMC of n1 powers n2, and says that it is n1: only a renewal shows the difference. */
+/** The BMC of n1 powers n2 and reports the identity of n1. Only a renewal shows the difference. */
 const lie = (world: World): void => {
   world.rack.bmc("n1").rewire(world.rack.host("n2"));
   world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
 };
 const jitter = (seed: number): KubeletOptions => ({ random: seededRandom(seed) });
 
-/** Fences n1, and says how long after the host was off its node was tainted. */
+/** Fences n1. @returns the time from the power-off until its node was tainted. */
 async function waitOf(world: World): Promise<number> {
   world.remediate("n1");
   await world.until("n1 is off", () => world.rack.host("n1").power === "Off");
@@ -27,7 +27,7 @@ async function waitOf(world: World): Promise<number> {
   return world.clock.nowMs() - offAtMs;
 }
 
-/** Whether the remediation has found out that another host was powered off, before any taint. */
+/** Asserts that the remediation finds the wrong host before it adds a taint. */
 async function findsOut(world: World): Promise<void> {
   await world.phase("n1", "Failed");
   assert.equal(world.condition("n1", "Succeeded"), "False WrongHost");
@@ -106,7 +106,7 @@ describe("a node whose BMC powers another host", () => {
 
   it("a node whose BMC powers another host is not tainted if its clock is minutes behind: the API server's clock dates the last renewal of its lease", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
-      // It is seldom that its status is posted, so that it counts as dead for a while after it is back.
+      // Its status is posted rarely, so that it counts as dead for a while after it is back.
       const kubelets = { aheadMs: { n1: -300_000 }, statusPeriodMs: 60_000, ...jitter(seed) };
       await World.run({ controllers: TUNED, kubelets }, async (world) => {
         lie(world);
@@ -140,7 +140,7 @@ describe("a node whose BMC powers another host", () => {
 
   it("a node whose BMC powers another host is not tainted if three API servers have clocks 90 s apart", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
-      // Each connection stays with the API server that it reached. The first watches showed three clocks long ago.
+      // Each connection stays with one API server. The first watches have already shown three clocks.
       let watches = 0;
       const serverAheadMs = (isStream: boolean): number => (isStream ? ([-90_000, 0][watches++] ?? 90_000) : 90_000);
       const kubelets = { statusPeriodMs: 60_000, ...jitter(seed) };
@@ -204,7 +204,7 @@ describe("a node whose BMC powers another host", () => {
         world.remediate("n1");
         await world.until("n2 is off", () => world.rack.host("n2").power === "Off");
         await world.clock.advance(7_000);
-        // Shorter than the agent goes on without a renewal of its own Lease.
+        // Shorter than the time for which the agent continues without a renewal of its own lease.
         world.network.cut.add("n1");
         const verbs = ["create", "patch", "update", "delete"] as const;
         const action = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;
@@ -218,7 +218,7 @@ describe("a node whose BMC powers another host", () => {
   });
 });
 
-/** Until the lease of n1 is renewed, or that time is over. */
+/** Waits until the lease of n1 is renewed, or for `withinMs`. */
 async function renewed(world: World, withinMs: number): Promise<void> {
   const lease = (): string | undefined =>
     world.server.collection<Lease>(LEASES).get({ namespace: "kube-node-lease", name: "n1" })?.spec.renewTime;

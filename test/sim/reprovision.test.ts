@@ -8,7 +8,7 @@ import { NAMESPACE, World } from "./world.ts";
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
 const OWN_LABELS = { "example.com/rack": "r7", "node-role.kubernetes.io/worker": "" };
 
-/** A node with labels, annotations, a taint and a cordon of its owner's. */
+/** Adds labels, annotations, a taint and a cordon of a user to the node. */
 async function dress(world: World): Promise<void> {
   const taints = [
     ...(world.node("n1")?.spec.taints ?? []),
@@ -105,7 +105,7 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
-  // Wherever between an order and the check of the identity before the next one the time is up.
+  // The timeout ends at different points between an order and the identity check before the next one.
   for (const timeout of ["30s", "38s"]) {
     it(`a reprovision that does not help within ${timeout} leaves no boot override behind, and says what was refused`, () =>
       World.run({}, async (world) => {

@@ -4,12 +4,12 @@ import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
 import { RequestTally } from "../../hack/bench/detector-requests.ts";
 import { begun, INSTANT, runEarly } from "./early-world.ts";
 
-// More requests are no mistake, but they need a reason: thousands of nodes may fail at once.
+// Thousands of nodes may fail at once, so an increase of these numbers needs a good reason.
 
 /**
- * What the agent asks the API server for from the end of a duration until the node is back, with one pod, without
- * watches and Events. A rule needs most reads to be live: of the node before its remediation is created and deleted,
- * before the power-off and before each change of its marks; of the target, the Secret and the pause before each order.
+ * The requests of the agent from the end of a duration until the node is back, with one pod, without watches and
+ * Events. The safety rules need most live reads: of the node before its remediation is created and deleted, before the
+ * power-off and before each change of its marks, and of target, Secret and pause before each order.
  */
 const WHOLE_FENCE = {
   "create baremetalremediations": 1,
@@ -22,7 +22,7 @@ const WHOLE_FENCE = {
   "get leases": 3,
   "get nodes": 8,
   "get secrets": 3,
-  // The detector begins to watch FencingTargets when it has its first remediation.
+  // The detector starts to watch FencingTargets with its first remediation.
   "list discovery": 1,
   "list fencingtargets": 2,
   "list leases": 1,

@@ -4,11 +4,11 @@ import type { Backup } from "../../hack/kube-mock/store.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { World } from "./world.ts";
 
-/** Until every watch has been silent twice, and what that leads to is done. */
+/** Time until every watch has been silent twice and the agent has reacted. */
 const NOTICED_MS = 300_000;
 const QUICK = { retryLimit: 0, drainTimeout: "40s", timeout: "120s" };
 
-/** Fences n1, which holds a pod for a while, and restores etcd to what it was in a state of that fence. */
+/** Fences n1, whose pod stays for a while, and restores etcd to a backup from a state of that fence. */
 async function fenceAndRestore(world: World, backedUp: string, restored: string): Promise<void> {
   let backup: Backup | undefined;
   world.onPhase("n1", backedUp, () => (backup = world.server.backUp()));
@@ -16,7 +16,7 @@ async function fenceAndRestore(world: World, backedUp: string, restored: string)
   world.remediate("n1", QUICK);
   await world.phase("n1", restored);
   await world.clock.advance(1_000);
-  // It was there, or the state would not have been reached.
+  // The backup exists, because the state was reached.
   world.restore(backup ?? assert.fail("there is a backup"));
 }
 
@@ -43,13 +43,13 @@ describe("etcd is restored to an earlier state", () => {
 });
 
 /**
- * Rules that a restore breaks by its nature: pods are back that had left, while others run in their place (S2); an
- * attempt id that has been used is stored as unused (S4); the Lease names an earlier holder (S9); a host is owned by
- * that any remediation has owned, and a verdict is gone (S10).
+ * Rules that every restore can break: pods that had left exist again next to their replacements (S2); a used attempt id
+ * is stored as unused (S4); the Lease names an earlier holder (S9); an earlier owner owns a host again, and a verdict
+ * is gone (S10).
  */
 const BROKEN_BY_RESTORE = ["S2", "S4", "S9", "S10"];
 
-/** Backs up and restores at random moments around a fence, and says which other rules that broke. */
+/** Backs up and restores at random times around a fence. @returns the other rules that this broke. */
 async function restoreAtRandom(seed: number): Promise<string[]> {
   const random = seededRandom(seed);
   const world = await World.start({ seed });
@@ -86,8 +86,7 @@ describe("watches that stay open and silent, as with a stuck watch cache", () =>
       world.server.faults.lagWatches({ client: "agent" }, Infinity);
       world.server.faults.cutWatches({ client: "agent" });
       await world.hang("n1");
-      // A view counts as stale once nothing has been received on its watch for 150 s: the remediation is under way
-      // then.
+      // A view is stale when its watch has received nothing for 150 s. The remediation is in progress then.
       await world.clock.advance(90_000);
       world.remediate("n1", QUICK);
       await world.phase("n1", "Succeeded", 3 * NOTICED_MS);

@@ -27,7 +27,7 @@ describe("the wrong host", () => {
 
   it("the wrong host behind a lying BMC is powered on again once the node's lease shows that it lives; no taint, no retry", () =>
     World.run({}, async (world) => {
-      // The BMC of n1 powers n2, and says that it is n1. Node n1 is alive.
+      // The BMC of n1 powers n2 and reports the identity of n1. Node n1 is alive.
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
       world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
       world.remediate("n1");
@@ -110,7 +110,7 @@ describe("a BMC", () => {
       await world.phase("n1", "Failed", 5_000);
       assert.equal(world.condition("n1", "Succeeded"), "False BMCAuthenticationFailed");
       await world.clock.advance(300_000);
-      // One by the remediation, one by the probe that follows when it gives the host up.
+      // One call by the remediation, and one by the probe after it has given the host up.
       assert.ok(world.devices.calls.slice(calls).filter(({ host }) => host === "n1").length <= 2);
       assert.deepEqual(world.markLog, []);
       world.assertClean();

@@ -6,7 +6,7 @@ import { NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
 
-/** The second device of n1 takes no order, and says On whatever the other one does. */
+/** The second device of n1 accepts no order and always reports On. */
 function deafTwin(_agent: string, what: string): CallFault | undefined {
   if (what === "ForceOff n1" || what === "On n1") return { error: "Refused" };
   return what === "readPower n1" ? { lie: "staleOn" } : undefined;
@@ -15,7 +15,7 @@ function deafTwin(_agent: string, what: string): CallFault | undefined {
 describe("an undo of a host with two power devices", () => {
   it("an undo of a host with two power devices leaves neither of them off, though one refused the order and reads On", () =>
     World.run({ interference: { call: deafTwin } }, async (world) => {
-      // Both BMCs power host n1, and its target names both: the one that obeys, and the other one.
+      // Both BMCs control host n1, and its target names both: one that executes orders and one that does not.
       world.rack.bmc("n2").rewire(world.rack.host("n1"));
       const targets = world.server.collection(FENCING_TARGETS);
       targets.delete({ namespace: NAMESPACE, name: "n2" });

@@ -13,14 +13,11 @@ import { outageOf } from "../../src/api/kubernetes/outage.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Both halves on one rack. Durations are the 300 s of a health check that says nothing; a dead node is Unknown after 50
-// s.
+// Both halves on one rack. Durations are the default of 300 s. A dead node is Unknown after 50 s.
 
-/**
- * With another way to release pods nothing begins while a node still says that it is Ready: see early-release.test.ts.
- */
+/** With another way to release pods, nothing begins while a node is still Ready: see early-release.test.ts. */
 const NOT_EARLY = { strategy: { podRelease: "GarbageCollector" } };
-/** Well within the duration, and long enough for anything that would not wait for it. */
+/** Shorter than the duration, and long enough for everything that does not wait for it. */
 const SOON_MS = 120_000;
 
 /** Runs `test` under a health check over all nodes. */
@@ -36,7 +33,7 @@ function run(asks: boolean, test: (world: World) => Promise<void>, agentAheadMs 
       remediationTemplate: { ...kind, ...template },
     };
     world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
-    // The first probe is over by then, and the next one may come at once.
+    // The first probe has ended then, and the next one may come at once.
     await world.clock.advance(10_000);
     await test(world);
   });
@@ -48,7 +45,7 @@ const proof = (world: World) => world.target("n1")?.status?.offProof;
 const notes = (world: World, reason: string): string[] =>
   world.notes.filter((note) => note.reason === reason).map(({ note }) => note);
 
-/** A user powers n1's host off, and the cluster notices. */
+/** Powers the host of n1 off, as a user does, and waits until the cluster notices. */
 async function powerOff(world: World): Promise<void> {
   world.somebodyOrders("n1", "ForceOff");
   await world.until("n1 is Unknown", () => isUnknown(world));
@@ -168,7 +165,7 @@ describe("no duration is skipped", () => {
         const read = (): boolean => world.devices.calls.slice(off).some(({ call }) => call === "readPower");
         await world.clock.advance(40_000);
         while (!read()) await world.clock.advance(5);
-        // The BMC answers that one yet.
+        // The BMC still answers this call.
         await world.clock.advance(25);
         world.rack.bmc("n1").pretendPower("PoweringOn", 600_000);
       },
@@ -235,7 +232,7 @@ describe("no duration is skipped", () => {
 
   it("a duration is not skipped because of a watch that lags: target and pause are read again just before", () =>
     run(true, async (world) => {
-      // Both come after the detector has decided, and before it has read.
+      // Both changes come after the decision of the detector and before its live read.
       let orders = 0;
       const stop = world.server.onRequest(({ client, path, method, watch }) => {
         if (client !== "agent" || watch || method !== "GET" || !path.startsWith("/api/v1/nodes/n1")) return;

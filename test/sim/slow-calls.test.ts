@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { Fault, RequestMatch } from "../../hack/kube-mock/faults.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-/** Calls that are made, or may be, while our out-of-service taint stands. */
+/** Calls that are or may be made while our out-of-service taint is on the node. */
 const CALLS: Readonly<Record<string, RequestMatch>> = {
   "lists of pods": { method: "GET", pathPrefix: "/api/v1/pods" },
   "lists of volume attachments": { method: "GET", pathPrefix: "/apis/storage.k8s.io/v1/volumeattachments" },
@@ -24,7 +24,7 @@ const FAULTS: Readonly<Record<string, Fault["action"]>> = {
   "get 429 with Retry-After 60 s": { kind: "status", status: 429, retryAfterSeconds: 60 },
 };
 
-/** How long the taint may stand once the host is no more off: a reading each 1.5 s, then one patch. */
+/** How long the taint may stay when the host is no longer off: a reading every 1.5 s, then one patch. */
 const UNTAINTED_WITHIN_MS = 4_000;
 
 describe("a host that comes on by itself while it is fenced", () => {
@@ -93,7 +93,7 @@ describe("a patch that puts the taint on and has no answer", () => {
       await world.hang("n1");
       const match = { method: "PATCH", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
       world.server.faults.inject({ match, times: 1, action: { kind: "late", delayMs: 5_000 } });
-      // All further ones are lost, until the host comes on.
+      // All later calls are lost until the host comes on.
       world.server.faults.inject({ match, times: Infinity, action: { kind: "drop" } });
       let isSent = false;
       const stop = world.server.onRequest(({ method, path }) => {
@@ -105,7 +105,7 @@ describe("a patch that puts the taint on and has no answer", () => {
       world.pause(true);
       world.somebodyOrders("n1", "On");
       await world.clock.advance(2_500);
-      // Only the patch that is on its way would put the taint on from here.
+      // From here on, only the patch in transit could add the taint.
       world.server.faults.clear();
       await world.clock.advance(4_000);
       assert.ok(!world.markLog.includes("n1 +taint"), world.story());
@@ -115,7 +115,7 @@ describe("a patch that puts the taint on and has no answer", () => {
     }));
 });
 
-/** Fences n1, with a pod that stays and a taint that stands. */
+/** Fences n1 until it has the taint. A pod stays. */
 async function fence(world: World, strategy: Record<string, unknown> = { drainTimeout: "30m" }): Promise<void> {
   await world.holdPod();
   world.remediate("n1", { retryLimit: 1, ...strategy });

@@ -6,11 +6,11 @@ import { RESTORED_BY_VELERO } from "../../src/api/names/labels.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Remediations that come without status and are old: a restored backup brings such objects.
+// Old remediations without status, as in a restored backup.
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
-/** A remediation of n1 that is older than 10 minutes when an agent first sees it. */
+/** Creates a remediation of n1 that is older than 10 minutes when an agent first sees it. */
 async function comeLate(world: World, metadata: Record<string, unknown> = {}): Promise<void> {
   await world.killAgent();
   world.create(BARE_METAL_REMEDIATIONS, { ...KEY, ...metadata }, { spec: { strategy: { retryLimit: 0 } } });

@@ -12,7 +12,7 @@ describe("a leader that is stopped between what it decides and its call to a BMC
     const base = scenario("reprovisionGivenUp");
     const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
     const { effects } = await play(run);
-    // Its own check of the time keeps a power order back; a boot override has the guard of all device calls alone.
+    // A power order has its own check of the time. A boot override has only the guard of all device calls.
     const decided = effects.flatMap((what, index) =>
       what === "PATCH baremetalremediations/status" && effects[index + 1]?.startsWith("setBootOverride") === true
         ? [index]
@@ -38,7 +38,7 @@ describe("a leader whose machine is suspended, so that its monotonic clock stand
     const { effects } = await play(run);
     const decided = effects.flatMap((what, index) => (/^(PATCH (bare|fencing|nodes)|On)/.test(what) ? [index] : []));
     assert.ok(decided.length > 10, effects.join(", "));
-    // Every second one: the explorer's mode `leaders` plays them all.
+    // Only every second one. The explorer's mode `leaders` plays all of them.
     for (const index of decided.filter((_index, at) => at % 2 === 1)) {
       const asleep: Run = {
         ...run,

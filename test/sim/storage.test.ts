@@ -6,12 +6,12 @@ import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { CsiDriver } from "./csi-driver.ts";
 import { bears, World } from "./world.ts";
 
-// Whether storage that fences by the out-of-service taint (ceph-csi) loses data by our order: the taint goes after the
-// drain, before On.
+// Whether storage that fences by the out-of-service taint (ceph-csi) loses data because of our order of steps: we
+// remove the taint after the drain and before the power-on.
 
 const QUICK = { retryLimit: 0, drainTimeout: "20s", timeout: "120s" };
 
-/** A database with a single-writer volume; `host` is where it runs. */
+/** Starts a database with a single-writer volume. `host` is its host. */
 async function startDatabase(driver: CsiDriver): Promise<{ world: World; host: string }> {
   const volumes = { attachLagMs: 500, detachLagMs: 500, forceDetachMs: 360_000, unpublish: driver.unpublish };
   const world = new World({
@@ -44,7 +44,7 @@ async function startDatabase(driver: CsiDriver): Promise<{ world: World; host: s
   return { world, host: runsOn(world) ?? assert.fail("it runs") };
 }
 
-/** Where the database writes; undefined while it does nowhere. */
+/** The host on which the database runs; undefined if it runs nowhere. */
 function runsOn(world: World): string | undefined {
   return world.rack.hosts.find((host) => host.os === "running" && host.workloads.size > 0)?.name;
 }

@@ -7,10 +7,10 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-/** On no list of factory defaults. */
+/** A UUID that is not a known factory default. */
 const SHARED_UUID = "a1b2c3d4-0001-4000-8000-00000000abcd";
 
-/** Two hosts whose BMC addresses a user has mixed up. */
+/** Swaps the BMC addresses of two hosts, as a user may do by mistake. */
 function swap(world: World): void {
   const [n1, n2] = [world.rack.host("n1"), world.rack.host("n2")];
   world.rack.bmc("n1").rewire(n2);
@@ -53,7 +53,7 @@ describe("two hosts with one factory-default UUID, of which one alone has a targ
     World.run({ hosts: ["n1", "n2"].map((name) => ({ name, systemUUID: SHARED_UUID })) }, async (world) => {
       const targets = world.server.collection<FencingTarget>(FENCING_TARGETS);
       targets.delete({ namespace: NAMESPACE, name: "n2" });
-      // The pin is taken from the living node, as if the user has given no identity.
+      // The identity is pinned from the live node, because the user has given none.
       targets.mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { identity: { systemUUID: null } } });
       const reason = (): string | undefined =>
         world.target("n1")?.status?.conditions?.find(({ type }) => type === "Ready")?.reason;
@@ -69,7 +69,7 @@ describe("two hosts with one factory-default UUID, of which one alone has a targ
 });
 
 describe("a node that reports the hardware of its neighbor", () => {
-  /** The target of n1 has no identity but the pinned one. */
+  /** Leaves the target of n1 only its pinned identity. */
   async function pin(world: World): Promise<void> {
     const identity = { systemUUID: null, serialNumber: null };
     world.server
@@ -78,7 +78,7 @@ describe("a node that reports the hardware of its neighbor", () => {
     await world.until("n1 is pinned", () => world.target("n1")?.status?.identity !== undefined, 1_200_000);
   }
 
-  /** From now on the kubelet of n2 reports the system UUID of n1, again and again. */
+  /** Lets the kubelet of n2 report the system UUID of n1 from now on. */
   function lie(world: World): void {
     const nodes = world.server.collection<Node>(NODES);
     const systemUUID = world.node("n1")?.status.nodeInfo?.systemUUID ?? assert.fail();

@@ -5,7 +5,7 @@ import { NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOnTimeout: "60s" };
 
-/** A remediation of n1 whose target is deleted during the fence. */
+/** Remediates n1, and deletes its target during the fence. */
 async function loseTarget(world: World): Promise<void> {
   await world.holdPod();
   world.remediate("n1", QUICK);

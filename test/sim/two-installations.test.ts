@@ -12,7 +12,7 @@ function twoInstallations(name: string): Run {
   return { ...base, shape: { ...base.shape, agents: [{}, { installation: "other" }] } };
 }
 
-/** Plays the run with a fault after each effect that changes a host or a node. */
+/** Plays the run once for each effect that changes a host or a node, with a fault after it. */
 async function playEach(run: Run, faultAt: (index: number) => Fault): Promise<void> {
   const { effects, verdicts: expected } = await play(run);
   const places = effects.flatMap((what, index) => (/^(PATCH nodes|ForceOff|On) ?/.test(what) ? [index] : []));

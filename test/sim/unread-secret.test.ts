@@ -4,7 +4,8 @@ import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// No BMC can be logged in to without its Secret, so nothing can be done to a host until that can be read again.
+// Without its Secret, the agent cannot log in to a BMC, so it can do nothing to the host until it can read the Secret
+// again.
 
 const SHORT = { retryLimit: 0, powerOffTimeout: "30s", drainTimeout: "60s", powerOnTimeout: "30s" };
 

@@ -4,11 +4,11 @@ import type { FaultAction, Verb } from "../../hack/kube-mock/faults.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// An agent starts while the stop switch cannot be read. It holds power-offs, and nothing else.
+// An agent starts while it cannot read the stop switch. It holds only power-offs.
 
 const STRATEGY = { retryLimit: 0, drainTimeout: "10s" };
 
-/** Ends the agent right after its power-off, and starts it again while reads of ConfigMaps meet `action`. */
+/** Ends the agent right after its power-off, and starts it again while `action` affects reads of ConfigMaps. */
 async function restart(world: World, on: string, action?: FaultAction, verbs?: readonly Verb[]): Promise<void> {
   await world.holdPod();
   let killed: Promise<void> | undefined;
@@ -58,7 +58,7 @@ describe("a host that is off while the stop switch cannot be read", () => {
       }));
   }
 
-  /** `verbs` fail, of an agent that was restarted between its order and the store of that. */
+  /** Restarts the agent between its order and the write that stores it, while `verbs` fail. */
   const waits = (verbs?: readonly Verb[]): Promise<void> =>
     World.run({}, async (world) => {
       await restart(world, "ordered", { kind: "status", status: 500 }, verbs);

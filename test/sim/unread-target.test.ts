@@ -5,8 +5,8 @@ import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// After a restart nothing is known of whose a host is but what is stored. A target that can be listed, and not be read,
-// must not keep its host off.
+// After a restart, the agent knows the owner of a host only from storage. A target that can be listed but not read must
+// not keep its host off.
 
 const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "answers 500": { kind: "status", status: 500 },
@@ -19,7 +19,7 @@ function remove(world: World): void {
   world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
 }
 
-/** The agent is killed, and comes back some time later to a target that it cannot read. */
+/** Kills the agent, and starts it later with a target that it cannot read. */
 async function restart(world: World, action: Fault["action"], afterMs = 0): Promise<void> {
   await world.killAgent();
   const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/n1`;

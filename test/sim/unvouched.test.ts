@@ -9,7 +9,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
 
-/** As far as the out-of-service taint, with a pod that keeps the remediation there. */
+/** Fences a node until it has the out-of-service taint. A pod keeps the remediation there. */
 async function fence(world: World): Promise<void> {
   await world.holdPod();
   world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -17,7 +17,7 @@ async function fence(world: World): Promise<void> {
   await world.clock.advance(2_000);
 }
 
-/** From now on the agent cannot list that collection. @returns what fixes that. */
+/** Makes lists of a collection fail for the agent. @returns a function that ends this. */
 function cannotList(world: World | Metal3World, path: string): () => void {
   const { faults } = world.server;
   faults.inject({ match: { client: "agent", path }, times: Infinity, action: { kind: "status", status: 500 } });
@@ -28,7 +28,7 @@ function hasReason(world: World, reason: string): boolean {
   return world.notes.some((note) => note.reason === reason);
 }
 
-/** No agent runs; the next one starts; a user powers the fenced host on. */
+/** Kills the agent, starts the next one, and powers the fenced host on as a user does. */
 async function nextLeader(world: World): Promise<void> {
   world.startAgent();
   await world.clock.advance(10_000);

@@ -8,20 +8,20 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
-/** What agent 0.1.0 wrote in simulated fences: test/corpus/record.ts. */
+/** Statuses that agent 0.1.0 wrote in simulated fences (test/corpus/record.ts). */
 const RELEASED = JSON.parse(
   readFileSync(new URL("../corpus/0.1.0/statuses.json", import.meta.url), "utf8"),
 ) as BareMetalRemediationStatus[];
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
-/** What another version has stored: fields of a status, in addition to what is there. */
+/** Status fields that another version has stored in addition to the existing ones. */
 type Foreign = Omit<Partial<BareMetalRemediationStatus>, "attempt" | "installation"> & {
   attempt?: { action?: string };
   installation?: { step: string; image: string };
 };
 
-/** A fence as far as the taint; then the agent ends, and one of another version stores what this one does not know. */
+/** Fences until the taint, ends the agent, and stores what only another version knows. */
 async function otherVersionTakesOver(world: World, foreign: Foreign): Promise<BareMetalRemediationStatus> {
   await world.holdPod();
   world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -36,7 +36,7 @@ function store(world: World, status: object): void {
   world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { status }, "status");
 }
 
-/** Where the CRD is another version's, too: it knows a word there that ours does not. */
+/** Makes the CRD accept any value at a path, as the CRD of another version may do. */
 function acceptAny(world: World, ...path: readonly [string, string, ...string[]]): void {
   const crds = {
     group: "apiextensions.k8s.io",
@@ -115,7 +115,7 @@ describe("a status that this version does not know", () => {
     }));
 });
 
-/** A fence as far as the taint; then the agent ends, and the spec gets a word that only a later version knows. */
+/** Fences until the taint, ends the agent, and puts a value into the spec that only a later version knows. */
 async function laterSpec(world: World): Promise<void> {
   acceptAny(world, "spec", "strategy", "podRelease");
   await world.holdPod();
@@ -192,7 +192,7 @@ describe("a status of which a part that an undo does not write is unknown", () =
       world.freePod();
       await world.until("it is gone", () => world.remediation("n1") === undefined, 60_000);
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
-      // The Node has an event of its own.
+      // The Node has its own Event.
       const told = world.notes.filter(
         ({ reason, regarding }) => reason === "RemediationDeleted" && regarding.kind !== "Node",
       );
@@ -201,7 +201,7 @@ describe("a status of which a part that an undo does not write is unknown", () =
     }));
 });
 
-/** Makes of what this version has stored what 0.1.0 would have, about the same host, order and times. */
+/** Replaces the stored status by the one that 0.1.0 would have stored, with the same host, order and times. */
 function downgrade(world: World): string {
   const { status } = world.remediation("n1") ?? assert.fail();
   const { phase, attempt, node, target, backup } = status ?? {};
@@ -275,7 +275,7 @@ describe("a taint that 0.1.0 put on, which signed it by an annotation alone", ()
   }
 });
 
-/** The health check gives the remediation up. */
+/** Marks the remediation as timed out, as a health check does. */
 function timeOut(world: World): void {
   const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
   world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { annotations } });

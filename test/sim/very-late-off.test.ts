@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// No standard says how long a BMC may take to carry an order out that it has taken.
+// No standard limits how long a BMC may take to execute an accepted order.
 
 describe("a power-off that its BMC carries out very late", () => {
   for (const lateMs of [31_000, 60_000, 120_000]) {

@@ -21,12 +21,12 @@ export { NAMESPACE };
 
 export interface WorldOptions {
   hosts?: NonNullable<ClusterOptions["hosts"]>;
-  /** Labels that each kubelet registers with. */
+  /** Labels with which each kubelet registers its node. */
   labels?: Record<string, string>;
   controllers?: Partial<ClusterControllerOptions>;
   kubelets?: KubeletOptions;
   seed?: number;
-  /** How far the agent's wall clock is ahead of all other clocks. */
+  /** By how many milliseconds the agent's wall clock is ahead of all other clocks. */
   agentAheadMs?: number;
   /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
@@ -35,29 +35,29 @@ export interface WorldOptions {
   agentOn?: string;
   /** The name of the Lease under which the agent leads; it leads without one by default. */
   installation?: string;
-  /** What happens to the agent on its way to the cluster. */
+  /** Faults between the agent and the cluster. */
   interference?: Interference;
   /** Whether the agent runs the detector too. */
   detector?: boolean;
   /** Whether the agent receives messages of crash kernels. */
   kdump?: boolean;
-  /** Takes the lines of the agent's log of decisions; nothing is recorded by default. */
+  /** Receives the lines of the agent's log of decisions. By default nothing is recorded. */
   record?: (line: string) => void;
 }
 
 /**
- * A cluster with one agent that runs the whole remediator, and what tests ask of it. The safety rules hold at every
+ * A cluster with one agent that runs the whole remediator, and helpers for tests. The safety rules are checked at every
  * step.
  */
 export class World extends Cluster {
   readonly notes: EventNote[] = [];
   /** Power orders that took effect, as `host order`. */
   readonly powerLog: string[] = [];
-  /** What happened to nodes' marks, as `node +taint`. */
+  /** Changes of marks on nodes, as `node +taint`. */
   readonly markLog: string[] = [];
-  /** Names of states that remediations passed through, in order, by `name`. */
+  /** By name of a remediation, its states in order. */
   readonly phases = new Map<string, string[]>();
-  /** Why the agent wanted to hand its lease over. */
+  /** The reasons for which the agent wanted to hand its lease over. */
   readonly handedOver: string[] = [];
   readonly #agentOptions: Pick<WorldOptions, "limits" | "agentOn" | "installation" | "externalEtcd">;
   readonly #aheadMs: number;
@@ -105,7 +105,7 @@ export class World extends Cluster {
     this.#keepLogs();
   }
 
-  /** A cluster whose nodes are Ready, with the agent running. */
+  /** Starts a cluster with an agent, and waits until the nodes are Ready. */
   static async start(options: WorldOptions = {}): Promise<World> {
     const world = new World(options);
     world.startAgent();
@@ -113,7 +113,7 @@ export class World extends Cluster {
     return world;
   }
 
-  /** Runs `test` on a world of its own; afterwards no rule may be broken and nothing may be left running. */
+  /** Runs `test` on a new world. Afterwards, no rule may be broken and nothing may still run. */
   static async run(options: WorldOptions, test: (world: World) => Promise<void>): Promise<void> {
     const world = await World.start(options);
     try {
@@ -126,12 +126,12 @@ export class World extends Cluster {
     assert.equal(world.clock.pending, 0, "nothing is left running");
   }
 
-  /** What the agent's metrics page says of one. */
+  /** The lines of a metric on the agent's metrics page. */
   async metrics(name: string): Promise<string> {
     return (await this.#agent?.registry.getSingleMetricAsString(name)) ?? "";
   }
 
-  /** Its value, of one without labels. */
+  /** The value of a metric without labels. */
   async metric(name: string): Promise<string | undefined> {
     return (await this.metrics(name)).split("\n").at(-1)?.split(" ").at(-1);
   }
@@ -141,7 +141,7 @@ export class World extends Cluster {
     return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
   }
 
-  /** @param aheadMs how far its clock is ahead: as that of every agent, by default. */
+  /** @param aheadMs by how many milliseconds its clock is ahead; by default as for every agent of this world. */
   startAgent(aheadMs = this.#aheadMs): void {
     if (aheadMs !== this.#aheadMs) this.observer.doubtClocks();
     this.#agents += 1;
@@ -168,18 +168,18 @@ export class World extends Cluster {
     });
   }
 
-  /** A datagram reaches the agent on its port for fence_kdump. */
+  /** Sends a datagram to the fence_kdump port of the agent. */
   sendKdump(datagram: Buffer, from: string): void {
     for (const listener of this.#kdumpListeners) listener(datagram, from);
   }
 
-  /** The agent's wall clock is set forward, as by a time service that corrects it. */
+  /** Moves the agent's wall clock, as a time service does. */
   jumpAgentClock(byMs: number): void {
     this.observer.doubtClocks();
     this.#agent?.clock.jump(byMs);
   }
 
-  /** Ends the agent as if its process were asked to stop: nothing of it runs afterwards. */
+  /** Stops the agent, and waits until nothing of it runs. */
   async killAgent(): Promise<void> {
     await this.#agent?.stop();
   }
@@ -189,7 +189,7 @@ export class World extends Cluster {
     await this.stopCluster();
   }
 
-  /** Kills node n1 with a pod on it that a finalizer holds, so that a remediation stays in Releasing. */
+  /** Hangs n1 with a pod that a finalizer holds, so that a remediation stays in Releasing. */
   async holdPod(): Promise<void> {
     this.createPod("n1", "db");
     await this.clock.advance(3_000);
@@ -197,7 +197,7 @@ export class World extends Cluster {
     this.holdPods();
   }
 
-  /** Holds the pod `db` by a finalizer, so that it does not leave before `freePod`. */
+  /** Adds a finalizer to the pod `db`, so that it does not leave before `freePod`. */
   holdPods(): void {
     this.server
       .collection(PODS)
@@ -213,7 +213,7 @@ export class World extends Cluster {
     return condition === undefined ? undefined : `${condition.status} ${condition.reason}`;
   }
 
-  /** Lets time pass until `holds`, looking each 50 ms. Fails after `withinMs`. */
+  /** Lets time pass until `holds` returns true, and checks every 50 ms. Fails after `withinMs`. */
   async until(what: string, holds: () => boolean, withinMs = 600_000): Promise<void> {
     const endMs = this.clock.nowMs() + withinMs;
     while (!holds()) {
@@ -222,7 +222,7 @@ export class World extends Cluster {
     }
   }
 
-  /** Until the remediation is in `phase`. */
+  /** Waits until the remediation is in `phase`. */
   async phase(name: string, phase: string, withinMs?: number): Promise<void> {
     await this.until(`${name} is ${phase}`, () => this.remediation(name)?.status?.phase === phase, withinMs);
   }
@@ -239,7 +239,7 @@ export class World extends Cluster {
     });
   }
 
-  /** A dead node, seen as such by the cluster. */
+  /** Hangs a host, and waits until the cluster notices. */
   async hang(name: string): Promise<Host> {
     const host = this.rack.host(name);
     host.hang();
@@ -247,7 +247,7 @@ export class World extends Cluster {
     return host;
   }
 
-  /** What happened so far, for failures. */
+  /** The story so far, for messages of failed tests. */
   story(): string {
     const timelines = [...this.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()].map(
       ({ metadata, status }) =>
@@ -259,7 +259,7 @@ export class World extends Cluster {
     return [...timelines, `power: ${this.powerLog.join(", ")}`, `marks: ${this.markLog.join(", ")}`].join("\n");
   }
 
-  /** Nothing of ironfence is on any node, and no remediation owns a host. */
+  /** Asserts that no node has a mark of ironfence and no remediation owns a host. */
   assertClean(): void {
     for (const node of this.server.collection<Node>(NODES).values()) {
       const { annotations = {} } = node.metadata;

@@ -14,7 +14,7 @@ const EVENT = {
 };
 const REFUSED_EVENT = { status: 422, reason: "Invalid", kind: "Event" };
 
-/** An event about something in the case's own namespace, or in another one. */
+/** An event about an object in the case's own namespace, or in another one. */
 function eventIn(api: Api, namespace: string, change: object = {}): object {
   return {
     metadata: { name: "a", namespace: api.namespace },

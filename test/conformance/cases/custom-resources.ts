@@ -4,7 +4,7 @@ import { at, fields, names, outcome, versionOf } from "../api.ts";
 import type { Answer, Api, ConformanceCase } from "../api.ts";
 import { gadgetDefinition } from "../gadget.ts";
 
-/** A server with gadgets, and what a case does with them. */
+/** A server with gadgets, and the requests that cases send. */
 class Gadgets {
   readonly api: Api;
   readonly group: string;
@@ -29,7 +29,7 @@ class Gadgets {
     return this.api.send("POST", `${this.path}${query}`, { ...type, metadata: { name }, spec, ...content });
   }
 
-  /** Refusals without the group, which is the case's own. */
+  /** A refusal without the name of the group, which differs in each case. */
   async refusal(answer: Promise<Answer>): Promise<unknown> {
     const { group: _group, ...rest } = outcome(await answer);
     return rest;

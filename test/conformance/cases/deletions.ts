@@ -3,7 +3,7 @@ import type { ConformanceCase } from "../api.ts";
 
 const NOT_FOUND = { status: 404, reason: "NotFound", kind: "configmaps" };
 const HOLD = "conformance.example/hold";
-/** No scheduler acts on it, so it stays where the case puts it. */
+/** A pod that no scheduler binds, so that it stays as the case creates it. */
 const SPEC = { schedulerName: "nobody", containers: [{ name: "a", image: "a" }] };
 
 export const DELETIONS: readonly ConformanceCase[] = [
@@ -164,7 +164,7 @@ export const DELETIONS: readonly ConformanceCase[] = [
       await api.configMap("c");
       const deleted = await api.send("DELETE", `${api.core("configmaps")}?labelSelector=tier%3Dx`);
       const left = names(await api.get(api.core("configmaps")));
-      // A controller manager puts a ConfigMap of its own into every namespace.
+      // The controller manager creates this ConfigMap in every namespace.
       return [outcome(deleted), left.filter((name) => name !== "kube-root-ca.crt")];
     },
     answer: [{ status: 200 }, ["c"]],

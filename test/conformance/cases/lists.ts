@@ -12,7 +12,7 @@ const BAD_OPTIONS = {
   wrong: ["resourceVersionMatch FieldValueForbidden"],
 };
 
-/** Four Secrets with labels, of a kind that no controller adds to a namespace by itself. */
+/** Creates four Secrets with labels. No controller adds Secrets to a namespace by itself. */
 async function createLabelled(api: Api): Promise<void> {
   const labels = [{ tier: "x", rank: "1" }, { tier: "y", rank: "5" }, { tier: "x" }, {}];
   for (const [index, own] of labels.entries()) {
@@ -189,8 +189,7 @@ export const LISTS: readonly ConformanceCase[] = [
   {
     name: "a continue token for a revision that is compacted is Expired",
     run: async (api) => {
-      // A real server keeps pages of late for itself, compacted or not: so the token is for a kind that it did not know
-      // yet.
+      // A real server caches recent pages even after a compaction, so the token is for a kind that is new to it.
       const version = versionOf((await api.get(api.core("secrets"))).body);
       const { object, path } = gadgetDefinition(api);
       await api.install(object);

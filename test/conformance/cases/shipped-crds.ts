@@ -1,7 +1,8 @@
 import { at, fields, outcome } from "../api.ts";
 import type { Api, ConformanceCase } from "../api.ts";
 
-// What the schemas of our own CRDs accept and refuse. Rules in CEL are the real server's alone: crd-rules.real.test.ts.
+// What the schemas of our CRDs accept and refuse. crd-rules.real.test.ts has the CEL rules, which only the real server
+// evaluates.
 
 const IRONFENCE = "ironfence.io/v1alpha1";
 const CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks";

@@ -74,7 +74,7 @@ export const WATCHES: readonly ConformanceCase[] = [
       const events = [await watch.next(), await watch.next(), await watch.next(), await watch.next()];
       return [
         events.map((event) => event?.type),
-        // The deletion carries the version of the change that took the object out of sight.
+        // The DELETED event has the version of the change after which the object no longer matched.
         versionOf(events[2]?.object) === versionOf(left.body),
       ];
     },

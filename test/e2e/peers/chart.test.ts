@@ -18,7 +18,7 @@ import { at, Rendered } from "../../lib/chart/rendered.ts";
 // deploy/chart with the real helm, without a cluster.
 
 const CHART = repositoryPath("deploy/chart");
-/** The kinds that say what the agent and its users may do. */
+/** The kinds that grant or limit permissions. */
 const RIGHTS = /^(?:Cluster)?Role(?:Binding)?$|^ValidatingAdmissionPolicy/;
 
 void describe("the chart", () => {
@@ -242,7 +242,7 @@ function rightsOf(objects: readonly Manifest[]): object[] {
     .toSorted(byName);
 }
 
-/** An object without the labels that charts have. */
+/** An object without the labels of the chart. */
 function comparable({ metadata, ...object }: Manifest): { key: string; [field: string]: unknown } {
   const labels = Object.entries((metadata["labels"] ?? {}) as Record<string, string>).filter(
     ([name]) => !/^helm\.sh\/|^app\.kubernetes\.io\/(?:instance|managed-by|version)$/.test(name),
@@ -261,7 +261,7 @@ interface Rule {
   verbs: string[];
 }
 
-/** The roles of a rendering have every permission that `ironfence check` asks for. */
+/** Asserts that the roles of a rendering grant every permission that `ironfence check` requires. */
 async function assertGranted(family: Family, { objects }: Rendered): Promise<void> {
   const rules = objects
     .filter(({ kind }) => kind.endsWith("Role"))

@@ -23,13 +23,13 @@ import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 import { node, remediation, target } from "../../unit/cli/dashboard/fixture.ts";
 import { OVERVIEW } from "../../unit/cli/overview-fixture.ts";
 
-// The dashboard in a real browser, through the outages of the demo and with a cluster of 5,000 nodes.
+// The dashboard in a real browser, during the outages of the demo and with a cluster of 5,000 nodes.
 
 const SHOWN_TIMEOUT_MS = 30_000;
 const PHONE = { width: 390, height: 844 };
-/** A frame that takes longer is felt as a stall. The machine also runs other tests. */
+/** Users notice a longer frame as a stall. The limit allows for other tests on the machine. */
 const STALL_MS = 250;
-/** No binary is kept in the repository. */
+/** Screenshots are not kept in the repository. */
 const SCREENSHOTS = repositoryPath("dist/dashboard");
 
 let browser: Browser;
@@ -39,7 +39,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-/** A browser that has opened the address, and everything in it that went wrong. */
+/** Opens the address in a browser. Returns the page and all errors in it. */
 async function open(url: string, options: Parameters<Browser["newContext"]>[0] = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -61,7 +61,7 @@ async function open(url: string, options: Parameters<Browser["newContext"]>[0] =
 const shot = (page: Page, name: string): Promise<unknown> =>
   page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 
-/** The folder of the pictures in the docs, if they are to be replaced. */
+/** The folder of the pictures in the docs; set only to replace them. */
 const PICTURES = process.env["IRONFENCE_PICTURES"];
 const picture = async (page: Page, name: string, title: string): Promise<void> => {
   const text = await pictureOf(page, title);
@@ -108,7 +108,7 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
       try {
         const played = play(scene, index + 1, world, chronicle);
         const card = page.locator("#now li").filter({ hasText: scene.host });
-        // A fence without a BMC fails after seconds, which a busy machine may need for one read.
+        // A fence without a BMC fails after a few seconds. On a busy machine, one read may take as long.
         if (scene.expected.includes("off")) {
           await card.first().waitFor({ timeout: SHOWN_TIMEOUT_MS });
           assert.match((await card.first().textContent()) ?? "", /Safe to disconnect the power by hand\?\s*no/);
@@ -202,7 +202,7 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
   let server: Awaited<ReturnType<typeof serveDashboard>>;
   let context: BrowserContext;
   let page: Page;
-  /** The beginning of the name of a node whose BMC has just stopped answering. */
+  /** Prefix of the names of nodes whose BMC has stopped answering. */
   let unreachable = "";
   const targetsNow = (): Overview["targets"] =>
     unreachable === ""
@@ -291,15 +291,15 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
   void test("news change the rows that are loaded and keep the place on the page", async () => {
     const row = page.locator("ul.block > li", { hasText: "worker-2500." }).first();
     await page.getByLabel("Show nodes with").fill("worker-25");
-    // The row may be there from the list of all nodes, which the filtered one replaces.
+    // The row may still belong to the list of all nodes, which the filtered list then replaces.
     await page.locator("#summary", { hasText: /of 5000 nodes match/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
     await row.waitFor({ timeout: SHOWN_TIMEOUT_MS });
     await page.locator("ul.block").last().scrollIntoViewIfNeeded();
-    // Its Content-Security-Policy lets the page evaluate nothing that waitForFunction polls.
+    // waitForFunction does not work, because the Content-Security-Policy of the page forbids evaluation.
     await page.locator("ul.rest, ul.end").first().waitFor({ state: "detached", timeout: SHOWN_TIMEOUT_MS });
     const changed = page.locator("ul.block > li", { hasText: "worker-2599." });
     assert.match((await changed.textContent()) ?? "", /yes/);
-    // News may put another row in its place at any moment, so it is scrolled to without waiting until it is stable.
+    // An update may replace the row at any time, so the test scrolls to it without waiting until it is stable.
     await changed.evaluate("(row) => row.scrollIntoView()");
     const before = await page.evaluate<number>("window.scrollY");
     unreachable = "worker-2599.";

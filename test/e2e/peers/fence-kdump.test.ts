@@ -6,7 +6,7 @@ import { KdumpMessages } from "../../../src/remediator/kdump/kdump-messages.ts";
 import { openKdumpSocket } from "../../../src/remediator/kdump/kdump-socket.ts";
 import { until } from "../../integration/agent-fixture.ts";
 
-/** Where Debian has it. The initramfs of a crash kernel runs the same program. */
+/** The path of the program in Debian. The initramfs of a crash kernel runs the same program. */
 const FENCE_KDUMP_SEND = "/usr/libexec/fence-agents/fence_kdump_send";
 const SEND_TIMEOUT_MS = 20_000;
 

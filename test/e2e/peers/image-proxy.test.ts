@@ -9,11 +9,14 @@ import { test } from "node:test";
 import { repositoryPath } from "../../../hack/e2e/world.ts";
 import { run } from "../../../hack/lib/run.ts";
 
-// A network in which everything goes through a proxy.
+// Builds the image in a network in which everything goes through a proxy.
 
 const BUILD_TIMEOUT_MS = 120_000;
 
-/** apt fetches the libraries, and npm the Node of another processor than that of this machine, before them. */
+/**
+ * For the architecture of this machine, apt downloads the libraries first. For the other one, npm downloads Node before
+ * that.
+ */
 for (const [architecture, program] of [
   ["amd64", "apt-get"],
   ["arm64", "npm pack"],
@@ -32,7 +35,7 @@ for (const [architecture, program] of [
     await once(proxy.listen(0, "127.0.0.1"), "listening");
     const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
     const proxies = { http_proxy: address, https_proxy: address, no_proxy: "", NO_PROXY: "" };
-    // Nothing is there yet. npm would ask for minutes.
+    // The caches are empty. Without this setting, npm would retry for minutes.
     const caches = { XDG_CACHE_HOME: folder, npm_config_cache: folder, npm_config_fetch_retries: "0" };
     const image = repositoryPath("hack/image/main.ts");
     const args = [image, "--arch", architecture, "--output", join(folder, "image.tar")];
@@ -45,7 +48,7 @@ for (const [architecture, program] of [
       assert.rejects(run(process.execPath, args, options), ({ message }: Error) => {
         assert.ok(message.includes(program), message);
         assert.match(message, because);
-        // That is the advice for a version that Debian has replaced.
+        // --pin is the advice for a version that Debian has replaced.
         assert.doesNotMatch(message, /--pin/);
         return true;
       });

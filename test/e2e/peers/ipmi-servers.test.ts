@@ -12,7 +12,7 @@ import type { DeviceConfig } from "../../../src/bmc/interface/device-config.ts";
 import { startChild } from "../../../hack/lib/processes.ts";
 import type { Child } from "../../../hack/lib/processes.ts";
 
-// Our IPMI driver on BMCs that others wrote.
+// Our IPMI driver with BMC simulators of other projects.
 
 const GUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
@@ -31,7 +31,7 @@ const open = (
   ipmi: DeviceConfig["ipmi"] = {},
 ): ReturnType<typeof openPeer> => openPeer({ address: `ipmi://127.0.0.1:${port}`, username, password, ipmi });
 
-/** Waits until a BMC of another make answers. */
+/** Waits until the simulator answers. */
 async function untilReady(port: number, username: string, password: string, child: Child): Promise<void> {
   await eventually(`${child.name} answers`, READY_TIMEOUT_MS, async () => {
     if (!child.running) throw new Error(await child.ended);
@@ -151,7 +151,7 @@ const SENSOR_RECORD = [
   .flat()
   .map((byte) => `0x${byte.toString(16)}`);
 
-/** Its value is above the second of its thresholds: those of a non-recoverable, a critical and a non-critical state. */
+/** The value is above the second of three thresholds: non-recoverable, critical and non-critical. */
 const SIM_EMU = `mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
 sel_enable 0x20 1000 0x0a
@@ -177,7 +177,7 @@ while [ $# -gt 1 ]; do
 done
 `;
 
-/** The GUID in the byte order of the specification, which is backwards. */
+/** The GUID is in the byte order of the specification, which is reversed. */
 function lanConf(port: number, chassisControl: string): string {
   const guid = Buffer.from(GUID.replaceAll("-", ""), "hex").reverse().toString("hex");
   const auths = ["callback", "user", "operator", "admin"].map(

@@ -2,7 +2,7 @@ import { test } from "node:test";
 import { run } from "../../../hack/lib/run.ts";
 import { repositoryPath } from "../../../hack/e2e/world.ts";
 
-// Prometheus' own tool on the rules that users load.
+// Checks the shipped rules with promtool.
 
 const options = { cwd: repositoryPath("deploy/monitoring"), env: {}, timeoutMs: 120_000 };
 

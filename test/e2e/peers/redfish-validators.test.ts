@@ -8,9 +8,7 @@ import { installPythonTools } from "../../../hack/e2e/python-tools.ts";
 
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 
-/**
- * How much of the mock the schemas must have been found for: without them all is a warning, and nothing was validated.
- */
+/** The minimum number of passed checks. Without schemas, the validator only prints warnings and validates nothing. */
 const SERVICE_PASSES_MIN = 300;
 const PROTOCOL_PASSES_MIN = 300;
 
@@ -51,7 +49,7 @@ void describe("DMTF's validators judge our simulated BMC", () => {
     const reports = join(world.folder, "protocol");
     const login = ["-u", world.username, "-p", world.password, "-r", world.url, "--ca-bundle", world.caFile];
     const output = ["--avoid-http-redirect", "--report-type", "tsv", "--report-dir", reports];
-    // It ends with 1 where anything failed: the report says what.
+    // It exits with 1 if a check fails. The report has the details.
     const ended = await runPeer(join(programs, "rf_protocol_validator"), [...login, ...output], world.env).catch(
       String,
     );

@@ -21,12 +21,12 @@ import { startChild, tail } from "../../../hack/lib/processes.ts";
 import { run } from "../../../hack/lib/run.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
 
-// Everything that `npm run release -- --dry-run` makes: checked with the tools that its users have, and the image run
-// by a container engine.
+// Checks everything that `npm run release -- --dry-run` makes with the tools of users, and runs the image in a
+// container engine.
 
 const COMMAND_TIMEOUT_MS = 420_000;
 const START_TIMEOUT_MS = 30_000;
-/** Everything that is in the image for amd64, by what it is there for. */
+/** All files in the image for amd64, by their purpose. */
 const FILES = {
   "the agent": ["app/ironfence.js", "app/package.json"],
   "what runs it": ["usr/bin/node"],
@@ -51,20 +51,23 @@ const FILES = {
     "usr/share/doc/node/copyright",
   ],
 };
-/** What differs in the paths of the image for arm64. */
+/** Paths that differ in the image for arm64. */
 const ARM64_PATHS = [
   ["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"],
   ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"],
   ["x86_64-linux-gnu", "aarch64-linux-gnu"],
 ] as const;
-/** Programs. Node's user may run it and not read it, so that no other process of that user may read its memory. */
+/**
+ * Programs. The user of the image may run Node but not read it, so that other processes of this user cannot read its
+ * memory.
+ */
 const PROGRAMS = [
   [/^usr\/bin\/node$/, "-rwx--x--x"],
   [/^lib\/[^/]+\/ld-linux-[^/]+$/, "-rwxr-xr-x"],
 ] as const;
-/** All else: only root may write it, and nothing runs with the permissions of its owner. */
+/** All other files: only root may write them, and none has the setuid bit. */
 const MODES: Readonly<Record<string, string>> = { "-": "-rw-r--r--", d: "drwxr-xr-x", l: "lrwxrwxrwx" };
-/** Numbers of the processors in the header of an ELF file (e_machine, ELF specification, "ELF Header"). */
+/** Numbers of the architectures in an ELF header (e_machine, ELF specification, "ELF Header"). */
 const E_MACHINE = { amd64: 62, arm64: 183 } as const;
 type Architecture = keyof typeof E_MACHINE;
 
@@ -83,14 +86,14 @@ interface Root {
 const command = (program: string, ...args: string[]): Promise<string> =>
   run(program, args, { env: {}, timeoutMs: COMMAND_TIMEOUT_MS, signal: new AbortController().signal });
 
-/** The processor that a program is for. */
+/** The architecture of a program. */
 async function machineOf(file: string): Promise<number> {
   const content = await readFile(file);
   assert.equal(content.toString("latin1", 0, 4), "\u007fELF", file);
   return content.readUInt16LE(18);
 }
 
-/** Names of the libraries that a program is linked with. */
+/** Names of the libraries with which a program is linked. */
 async function linkedWith(file: string): Promise<string[]> {
   const printed = await command("readelf", "--dynamic", file);
   return [...printed.matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name = ""]) => name);
@@ -260,7 +263,7 @@ void describe("a release", () => {
     await once(server.listen(0, "127.0.0.1"), "listening");
     const { port } = server.address() as AddressInfo;
     const ask = `fetch("https://localhost:${port}").then((answer) => console.log(answer.status), ({ cause }) => console.log(cause.code))`;
-    /** Asks the server with Node, the flags and the certificates of an image. */
+    /** Sends a request to the server with Node, the flags and the certificates of an image. */
     const answerFor = ({ files, config: { config } }: Root): Promise<string> => {
       const [node = "", ...flags] = config.Entrypoint.slice(0, -1);
       const certificates = config.Env.filter((text) => /_CERT/.test(text)).map((text) =>
@@ -300,13 +303,13 @@ void describe("a release", () => {
     assert.deepEqual(config.Cmd, ["run"]);
     const demo = join(folder, "demo");
     await mkdir(demo);
-    // podman keeps everything below the folder of this test.
+    // podman stores everything in the folder of this test.
     const engine = ["--root", join(folder, "podman"), "--runroot", join(folder, "podman-run")];
     const podman = [...engine, "--runtime=runc", "--cgroup-manager=cgroupfs"];
     await command("podman", ...podman, "load", "--quiet", "--input", imageOf("amd64"));
     const world = await startWorld(demo);
     const chronicle = new Chronicle(systemClock);
-    // The user of the image reads the kubeconfig; a pod has it from its ServiceAccount.
+    // The user of the image must be able to read the kubeconfig. A pod would use its ServiceAccount.
     await chmod(world.kubeconfigPath, 0o644);
     await chmod(demo, 0o755);
     const name = `ironfence-test-${process.pid}`;

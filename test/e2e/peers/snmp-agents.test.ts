@@ -16,25 +16,25 @@ import { MIB_VALUES, oidAt } from "../../../hack/snmp-mock/mib-values.ts";
 import type { PowerDriver } from "../../../src/bmc/interface/driver.ts";
 import { OUTLET_TABLES } from "../../../src/bmc/snmp/tables/tables.ts";
 
-// Our SNMP driver on an agent that others wrote, with the table of each vendor. The community names the recording that
-// snmpsim plays: one of an outlet that is on, and one of an outlet that is off. SNMPv3 has a user for each pair of
-// protocols, and the recording `self`.
+// Our SNMP driver with the agent of another project, snmpsim, and the table of each vendor. The community selects the
+// recording that snmpsim plays: an outlet that is on, or one that is off. SNMPv3 has a user for each pair of protocols,
+// and the recording `self`.
 
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const READY_TIMEOUT_MS = 60_000;
 const PASSWORD = "a password of SNMPv3";
-/** The names that snmpsim has for the ciphers. */
+/** The names of the ciphers in snmpsim. */
 const CIPHERS = { AES: "AES", "AES-256": "AES256BLMT", "AES-256-C": "AES256" };
 const PAIRS = SNMP_AUTH_PROTOCOLS.flatMap((auth) => SNMP_PRIV_PROTOCOLS.map((priv) => ({ auth, priv })));
 const TAG = { integer: 2, octets: 4, oid: 6, ticks: 67 };
 
-/** The only unit of a PDU, or three of them, and where the outlet is. */
+/** The unit of a PDU without a chain, and the outlet. */
 const ALONE = { serials: ["SN-4711"], unit: 1, number: 7 };
 const CHAIN = { serials: ["SN-4711", "SN-4712", "SN-4713"], unit: 2, number: 3 };
-/** The second unit was removed: the index is that of an outlet of the third one. */
+/** The second unit was removed, so the index belongs to an outlet of the third unit. */
 const CHAIN_WITHOUT_SECOND = { serials: ["SN-4711", "SN-4713"], unit: 2, number: 3 };
 
-/** A recording in the format of snmpsim, OID, tag, value, with the objects and values of the MIB of the vendor. */
+/** A recording in the format of snmpsim (OID, tag, value), with the objects and values of the vendor's MIB. */
 function recordingOf(mib: Mib, state: "on" | "off", watts: number, { serials, unit, number } = ALONE): string {
   const values = MIB_VALUES[mib];
   const { meter, setOff, setOn, chain } = values;
@@ -61,7 +61,7 @@ function recordingOf(mib: Mib, state: "on" | "off", watts: number, { serials, un
       oid === undefined ? [] : [[at(oid), TAG.integer, value]],
     ),
     [at(values.label), TAG.octets, "worker-3 left"],
-    // Takes what is written.
+    // Objects that accept writes.
     ...[...new Set([at(setOff[0]), at(setOn[0])])].map((oid): [string, string, string] => [
       oid,
       `${TAG.integer}:writecache`,
@@ -119,7 +119,7 @@ void describe("snmpsim", () => {
     }
     [port = 0] = await freePorts(1);
     const programs = await installPythonTools(() => undefined, AbortSignal.timeout(INSTALL_TIMEOUT_MS));
-    // As root it runs only if a user is named.
+    // As root, snmpsim runs only if a user is named.
     const asRoot = process.getuid?.() === 0 ? ["--process-user=root", "--process-group=root"] : [];
     const users = PAIRS.flatMap(({ auth, priv }) => [
       `--v3-user=${auth}-${priv}`,

@@ -19,7 +19,7 @@ import {
 } from "../../integration/snmp-fixture.ts";
 import type { SnmpWorld } from "../../integration/snmp-fixture.ts";
 
-// pysnmp on our simulated PDU, with the table of each vendor and each hash of SNMPv3.
+// pysnmp with our simulated PDU, for the table of each vendor and each hash of SNMPv3.
 
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const CLIENT = fileURLToPath(new URL("snmp_client.py", import.meta.url));
@@ -32,7 +32,7 @@ interface Requests {
 
 let python = "";
 
-/** The answers of each PDU. One client asks all of them: it takes seconds to start. */
+/** The answers of each PDU. One client queries all of them, because it takes seconds to start. */
 async function ask(worlds: readonly SnmpWorld[], each: readonly Requests[]): Promise<string[][]> {
   const agents = worlds.map(({ mock }, at) => ({ port: Number(new URL(mock.address).port), ...each[at] }));
   return JSON.parse(await runPeer(python, [CLIENT, JSON.stringify(agents)])) as string[][];

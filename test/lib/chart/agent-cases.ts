@@ -1,6 +1,6 @@
 import type { Case } from "./rendered.ts";
 
-// Cases of values: the options and the pods of the agent.
+// Cases for chart values of the options and pods of the agent.
 
 /** A value that becomes an option of the agent. */
 const optionCase = (name: string, option: string, value: unknown, after: string, before?: string): [string, Case] => [
@@ -54,7 +54,7 @@ const POD: Readonly<Record<string, Case>> = {
     after: { "example.com/a": "b" },
   },
   "pod.labels": {
-    // The label by which everything selects the agents cannot be changed.
+    // The label by which selectors find the agents cannot be changed.
     set: { pod: { labels: { "example.com/a": "b", "app.kubernetes.io/name": "other" } } },
     read: (rendered) => rendered.deployment("template.metadata.labels"),
     before: { "app.kubernetes.io/name": "ironfence" },

@@ -7,11 +7,11 @@ import { run } from "../../../hack/lib/run.ts";
 const TIMEOUT_MS = 120_000;
 
 /**
- * Runs helm as a cluster administrator, in the namespace of the agent. No pod of the Deployment runs: the agent is a
- * process of its own.
+ * Runs helm as a cluster administrator, in the namespace of the agent. The Deployment has no pods, because the agent is
+ * a separate process.
  *
  * @param program the path of helm.
- * @returns what it printed.
+ * @returns the output of helm.
  */
 export function runHelm(
   program: string,

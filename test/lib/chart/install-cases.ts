@@ -1,7 +1,7 @@
 import { at, subjectsOf, labelOf } from "./rendered.ts";
 import type { Case, Rendered } from "./rendered.ts";
 
-// Cases of values: what is installed, and with which permissions.
+// Cases for chart values of the installed objects and their permissions.
 
 const USER = { kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "ann" };
 const crdsOf = (rendered: Rendered): string[] => rendered.names("CustomResourceDefinition").toSorted();
@@ -153,7 +153,7 @@ const KINDS: Readonly<Record<string, Case>> = {
         .map(({ metadata }) => metadata.name)
         .toSorted(),
     before: [...OWN_KINDS, "medik8s-leases", HEALTH_CHECKS],
-    // What others share is kept in any case.
+    // Objects that other projects share are always kept.
     after: ["medik8s-leases", HEALTH_CHECKS],
   },
   "crds.nodeHealthCheck": {

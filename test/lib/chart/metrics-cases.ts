@@ -1,7 +1,7 @@
 import { at, subjectsOf, labelOf } from "./rendered.ts";
 import type { Case, Rendered } from "./rendered.ts";
 
-// Cases of values: metrics, alerts and the dashboard.
+// Cases for chart values of metrics, alerts and the dashboard.
 
 const USER = { kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "ann" };
 const TLS = { existingSecret: "tls" };

@@ -2,7 +2,7 @@ import type { Manifest } from "../../../hack/lib/apply.ts";
 import { at, items, networksOf, subjectsOf } from "./rendered.ts";
 import type { Case, Rendered } from "./rendered.ts";
 
-// Cases of values: what reaches the agent and what it reaches, its page, and the check.
+// Cases for chart values of the network of the agent, its page, and the check.
 
 const USER = { kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "ann" };
 const TLS = { existingSecret: "tls" };

@@ -1,13 +1,13 @@
 import type { Manifest } from "../../../hack/lib/apply.ts";
 
-// The chart of one rendering, and what a case of a value reads of it.
+// Access to the objects of one rendering, for the cases of values.
 
-/** The field of an object at a path such as `spec.containers.0.image`; undefined where it ends earlier. */
+/** The field of an object at a path such as `spec.containers.0.image`; undefined if the path does not exist. */
 export function at(object: unknown, path: string): unknown {
   return path.split(".").reduce<unknown>((value, key) => (Object(value) as Record<string, unknown>)[key], object);
 }
 
-/** The items of a list at a path; none where there is no list. */
+/** The items of a list at a path; empty if there is no list. */
 export function items(object: unknown, path: string): unknown[] {
   const value = at(object, path);
   return Array.isArray(value) ? value : [];
@@ -28,7 +28,7 @@ export class Rendered {
     );
   }
 
-  /** A field of an object; undefined for an object that is not there. */
+  /** A field of an object; undefined if the object does not exist. */
   field(kind: string, name: string, path: string): unknown {
     return at(this.find(kind, name), path);
   }
@@ -64,7 +64,7 @@ export class Rendered {
 
 export interface Case {
   set: object;
-  /** What the value is about, read from the rendered objects. */
+  /** Reads the part of the rendered objects that the value affects. */
   read: (rendered: Rendered) => unknown;
   before: unknown;
   after: unknown;

@@ -20,7 +20,7 @@ const KINDS = [
 ];
 const formsOf = (secret: string): SecretForm[] => KINDS.flatMap((kind) => kind(secret));
 
-/** Forms in which secrets stand in logs and messages, each with another secret. */
+/** Forms of secrets in logs and messages, each with another secret. */
 export const SECRET_FORMS: readonly SecretForm[] = formsOf("").map(([name], index) => {
   const form = formsOf(`Zebra${4_800 + index}Quux`)[index];
   if (form === undefined) throw new Error(name);

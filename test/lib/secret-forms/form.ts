@@ -1,4 +1,4 @@
-/** A name of a form, a text in which a secret has it, and the parts of that text of which none may be shown. */
+/** The name of a form, a text that contains a secret in this form, and the parts of the text that must not be shown. */
 export type SecretForm = [name: string, text: string, secrets: readonly string[]];
 
 export const base64 = (text: string): string => Buffer.from(text).toString("base64");

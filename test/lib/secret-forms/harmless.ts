@@ -1,4 +1,4 @@
-/** What a diagnosis needs and no rule may take for a secret. */
+/** Texts that a diagnosis needs. No rule may treat them as secrets. */
 export const HARMLESS_TEXTS: readonly string[] = [
   "AuthenticationFailed: https://bmc-1.example refuses user and password of Secret ironfence-system/bmc-1",
   "SecretNotFound: there is no Secret ironfence-system/worker-1-bmc",

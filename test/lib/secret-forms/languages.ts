@@ -1,7 +1,7 @@
 import type { SecretForm } from "./form.ts";
 import { base64 } from "./form.ts";
 
-/** Configuration files, and what programs print of their data. @param S the secret. */
+/** Configuration files, and data that programs print. @param S the secret. */
 export function languagesForms(S: string): SecretForm[] {
   return [
     [

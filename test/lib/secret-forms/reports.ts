@@ -1,6 +1,6 @@
 import type { SecretForm } from "./form.ts";
 
-/** What BMCs answer, what administrators write down, and commands that they have typed. @param S the secret. */
+/** Answers of BMCs, notes of administrators, and commands that they have typed. @param S the secret. */
 export function reportsForms(S: string): SecretForm[] {
   const withAmpersand = `${S}&b7x`;
   return [

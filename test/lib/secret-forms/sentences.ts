@@ -1,7 +1,7 @@
 import type { SecretForm } from "./form.ts";
 import { base64, keyOf } from "./form.ts";
 
-/** What tools and users write. @param S the secret. */
+/** Sentences of tools and users. @param S the secret. */
 export function sentencesForms(S: string): SecretForm[] {
   const { pem, pemLines } = keyOf(S);
   return [

@@ -1,7 +1,7 @@
 import type { SecretForm } from "./form.ts";
 import { base64 } from "./form.ts";
 
-/** What services hand out, alone in a line in which nothing else looks like a secret. */
+/** Tokens of services, in lines that contain no other sign of a secret. */
 const TOKENS = [
   "dckr_pat_AbCdEfGh0123456789IjKlMn",
   "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
@@ -15,7 +15,7 @@ const TOKENS = [
   "hvr.AAAAAQ0123456789abcdef",
 ];
 
-/** Tokens of services, sessions, and logins as programs report them. @param S the secret. */
+/** Tokens of services and sessions, and logins that programs report. @param S the secret. */
 export function servicesForms(S: string): SecretForm[] {
   const keystore = Buffer.from(`feedfeed0000000200000001`, "hex").toString("base64") + base64(S);
   return [

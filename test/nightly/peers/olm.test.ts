@@ -6,7 +6,7 @@ import { repositoryPath } from "../../../hack/e2e/world.ts";
 import { findGo, goBuild } from "../../../hack/lib/go.ts";
 import { run } from "../../../hack/lib/run.ts";
 
-// The bundle of OLM, validated by the library of `operator-sdk bundle validate`.
+// Validates the OLM bundle with the library of `operator-sdk bundle validate`.
 
 /** The first run builds the program, which takes minutes. */
 const BUILD_TIMEOUT_MS = 1_200_000;

@@ -8,7 +8,7 @@ import { findGo } from "../../../hack/lib/go.ts";
 import { run } from "../../../hack/lib/run.ts";
 import { PLANTED, PLANTED_TEXTS } from "../../lib/planted-texts.ts";
 
-// The spec in deploy/troubleshoot, read by the types of troubleshoot and redacted by its own code.
+// Reads the spec in deploy/troubleshoot with the types of troubleshoot, and redacts with its code.
 
 const SPEC = repositoryPath("deploy/troubleshoot/support-bundle.yaml");
 /** The first run builds the program, which takes minutes. */

@@ -31,34 +31,32 @@ import type { CallFault } from "../rack-driver.ts";
 import { FOREIGN_FINALIZER, QUICK } from "./deeds.ts";
 import type { AgentShape, Fault, Run, Shape } from "./run.ts";
 
-/** The lease of an installation is named after it. */
+/** The name of the installation and of its lease. */
 const INSTALLATION = "ironfence";
-/** From a crash to the next process of that agent. */
+/** Time from a crash to the next process of that agent. */
 const RESTART_MS = 1_000;
-/** As short as kubelets' periods allow, so that little besides fences is simulated. */
+/** As short as the periods of kubelets allow, so that most of the simulated time is spent on fences. */
 const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
 
-/**
- * Without these calls no agent takes a taint off: it is on a Node, and an agent that cannot have its lease may not act.
- */
+/** Calls without which no agent can remove a taint: it must write the Node, and it may act only with its lease. */
 const NEEDED: Readonly<Record<string, readonly Verb[]>> = { nodes: ["patch"], leases: ["get", "create", "patch"] };
 
-/** Calls whose failure excuses something to a rule. */
+/** Calls whose failure is an excuse in some rule. */
 const JUDGED_CALLS = ["get fencingtargets", "list baremetalremediations", "patch baremetalremediations/status"];
 
 interface Calls {
-  /** All agents by default. */
+  /** The number of the agent; all agents by default. */
   agent?: number;
   resource: string;
   verbs: readonly Verb[];
 }
 
-/** A health check of OKD's has nodes power fenced. */
+/** The annotation with which a health check of OKD requests power fencing. */
 const BY_POWER = { "machine.openshift.io/remediation-strategy": "external-baremetal" };
 
 const ZONE = "topology.kubernetes.io/zone";
 
-/** What Kubernetes lets a pod tolerate by default: it is not evicted from a dead node for five minutes. */
+/** The default tolerations of a pod: it is evicted from a dead node after five minutes. */
 const TOLERATIONS = ["not-ready", "unreachable"].map((condition) => ({
   key: `node.kubernetes.io/${condition}`,
   operator: "Exists",
@@ -66,12 +64,12 @@ const TOLERATIONS = ["not-ready", "unreachable"].map((condition) => ({
   tolerationSeconds: 300,
 }));
 
-/** The world of one run: a cluster, its agents, and the points at which faults meet them. */
+/** The world of one run: a cluster, its agents, and the points at which faults affect them. */
 export class Arena extends Cluster {
   readonly effects: string[] = [];
   readonly calls: string[] = [];
   readonly events: string[] = [];
-  /** Machines by which remediations are asked for, where there are any. */
+  /** Machines for which remediations are requested, if there are any. */
   readonly machines: Pick<OkdMachines, "ask" | "withdraw" | "unmet"> | undefined;
   /** Called with what happens to agents. */
   tell: (what: string) => void = () => undefined;
@@ -88,7 +86,7 @@ export class Arena extends Cluster {
   #restarts = new Set<{ cancel(): void }>();
   readonly #hampers = new Set<() => void>();
 
-  /** @param record takes the lines of the log of decisions. */
+  /** @param record receives the lines of the log of decisions. */
   constructor(run: Run, record?: (line: string) => void) {
     const { shape, seed } = run;
     const names = Array.from({ length: shape.hosts ?? 3 }, (_, index) => `n${index + 1}`);
@@ -134,7 +132,7 @@ export class Arena extends Cluster {
     });
   }
 
-  /** Another client's finalizer goes with the verdict, or where nothing was begun. */
+  /** Removes the finalizer of another client after the verdict, or if the remediation has not begun. */
   #free({ metadata }: KubeObject): void {
     const { namespace = "", name, uid, finalizers = [] } = metadata;
     if (!finalizers.includes(FOREIGN_FINALIZER)) return;
@@ -149,7 +147,7 @@ export class Arena extends Cluster {
     });
   }
 
-  /** Ends all of it. */
+  /** Ends everything. */
   async end(): Promise<void> {
     this.#isOver = true;
     for (const restart of this.#restarts) restart.cancel();
@@ -158,25 +156,25 @@ export class Arena extends Cluster {
     await this.stopCluster();
   }
 
-  /** Of the BareMetalHosts, where there are any. */
+  /** The operator of the BareMetalHosts, if there are any. */
   get operator(): BareMetalHostOperator | undefined {
     return this.#bareMetalHosts?.operator;
   }
 
-  /** The target of a host gets its outlets, which are enrolled. */
+  /** Adds enrolled outlets to the target of a host. */
   #enrolOutlets(host: string): void {
     const addresses = [1, 2].map((number) => `snmp://pdu-${host}/${number}`);
     giveOutlets(this, host, { addresses, call: "2s", identity: { pdu: `SN-${host}` } });
     storeEnrolment(this, host);
   }
 
-  /** What was stored of an enrolment comes back with the target. */
+  /** Creates the target of a host again, with its stored enrolment. */
   remakeTarget(host: string): void {
     this.createTarget(host, this.rack.host(host).spec.systemUUID);
     if (this.#run.shape.outlets === true) this.#enrolOutlets(host);
   }
 
-  /** The host has mains power again, unless its outlets are off. */
+  /** Restores mains power of the host, unless its outlets are off. */
   restoreMains(host: string): void {
     if (this.devices.pdus.isSupplied(host)) this.rack.host(host).restoreMains();
   }
@@ -211,7 +209,7 @@ export class Arena extends Cluster {
     this.server.faults.lagWatches({ client: "agent", pathPrefix }, forMs);
   }
 
-  /** Whatever agents, or one of them, ask so goes wrong for so long, or until all faults end. */
+  /** Lets matching calls of one or all agents fail for a time, or until all faults end. */
   hamper(calls: Calls, action: FaultAction, forMs = Infinity): void {
     const { agent, resource, verbs } = calls;
     const client = agent === undefined ? "agent" : clientOf(agent);
@@ -230,11 +228,11 @@ export class Arena extends Cluster {
     if (forMs !== Infinity) this.clock.schedule(forMs, end);
   }
 
-  /** Every call of agents takes so long, and is answered: an API server that is overloaded. */
+  /** Delays every call of agents, as an overloaded API server does. */
   slowDown(delayMs: number, forMs: number): void {
     const match = { client: "agent", watch: false };
     const takeBack = this.server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs } });
-    // Two calls of a second each, to take a taint off, are no excuse.
+    // Two calls of one second each, to remove a taint, are not an excuse.
     const isExcuse = delayMs > 1_000;
     if (isExcuse) this.observer.hamper(true);
     this.observer.hamperCalls(JUDGED_CALLS, true);
@@ -248,14 +246,14 @@ export class Arena extends Cluster {
     this.clock.schedule(forMs, end);
   }
 
-  /** As an operator does who wants another agent to lead: all of them. */
+  /** Deletes all agent leases, as an operator does to make another agent lead. */
   deleteLease(): void {
     this.observer.disturb();
     const leases = this.server.collection(LEASES);
     for (const lease of this.#leases()) if (leases.get(lease) !== undefined) leases.delete(lease);
   }
 
-  /** All under which agents lead. */
+  /** All leases under which agents lead. */
   #leases(): { namespace: string; name: string }[] {
     const { agents } = this.#run.shape;
     if (agents === undefined) return [];
@@ -266,9 +264,7 @@ export class Arena extends Cluster {
     return [...new Set(agents.map(installationOf))].map((name) => ({ namespace: NAMESPACE, name })).concat(clusters);
   }
 
-  /**
-   * Ends everything that hampers agents, devices and hosts; what is broken permanently (a disk, a wrong cable) stays.
-   */
+  /** Ends all temporary faults of agents, devices and hosts. Permanent damage (a disk, a wrong cable) stays. */
   heal(): void {
     this.observer.disturb();
     for (const end of this.#hampers) end();
@@ -285,7 +281,7 @@ export class Arena extends Cluster {
     this.#isHealed = true;
   }
 
-  /** Nothing that hampers an agent happens any more. */
+  /** Whether all temporary faults of agents have ended. */
   get isHealed(): boolean {
     return this.#isHealed;
   }
@@ -302,7 +298,7 @@ export class Arena extends Cluster {
       limits: this.#limits,
       ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
       families: familiesOf(shape),
-      // The nodes of Machines are those of the cluster itself.
+      // The Machines belong to nodes of the same cluster.
       ...(shape.metal3 !== undefined && {
         clusters: ({ runtime, nodes }, signal) => ownCluster(runtime, nodes, signal),
       }),
@@ -383,7 +379,7 @@ export class Arena extends Cluster {
     return machines;
   }
 
-  /** Pods that each write to a volume that only one pod may write to. */
+  /** Creates pods, each with a single-writer volume. */
   #createWorkload(replicas: number): void {
     this.create(
       STATEFUL_SETS,
@@ -429,12 +425,12 @@ export class Arena extends Cluster {
     );
   }
 
-  /** Whether what an agent does once it is no longer hampered is still to be seen. */
+  /** Whether an agent is still stopped or delayed, so that its reaction is still to come. */
   get isHampered(): boolean {
     return this.#agents.some((agent) => agent?.isHampered === true);
   }
 
-  /** What does not stand as it does in the end (L1). */
+  /** What has not settled yet (L1). */
   unsettled(): string[] {
     return [...unsettled(this.observer.facts), ...(this.machines?.unmet() ?? [])];
   }
@@ -450,12 +446,12 @@ function installationOf({ installation = INSTALLATION, observes }: AgentShape = 
   return observes === true ? `${installation}-observe` : installation;
 }
 
-/** How the name of each process of an agent begins. */
+/** Prefix of the names of all processes of an agent. */
 function clientOf(agent: number): string {
   return `agent-${agent + 1}.`;
 }
 
-/** What makes a node unhealthy to a health check that names durations so. */
+/** The unhealthy conditions of a health check whose duration field has this name. */
 function unreadyFor(duration: "duration" | "timeout"): Record<string, string>[] {
   return ["False", "Unknown"].map((status) => ({ type: "Ready", status, [duration]: "5s" }));
 }

@@ -1,10 +1,10 @@
 import { STATE_NAMES } from "../../../src/remediator/machine/model/decision/state.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
 
-/** What runs have shown so far. It is plain data, so that workers can hand theirs over. */
+/** Statistics of the runs so far. They are plain data, so that workers can send theirs. */
 export interface Coverage {
   /**
-   * Distinct runs: no two of a mode are the same, and what a mode asks for to know where faults can be set does not
+   * Distinct runs. No two runs of a mode are the same. Runs that a mode plays only to find the points for faults do not
    * count.
    */
   runs: number;
@@ -15,7 +15,7 @@ export interface Coverage {
   fencesByMode: Record<string, number>;
   transitions: Record<string, number>;
   verdicts: Record<string, number>;
-  /** What was met by which fault, as `effect×fault`. */
+  /** How often each fault affected each effect, call or event. */
   met: Record<string, Record<string, number>>;
 }
 
@@ -71,7 +71,7 @@ export function tables(coverage: Coverage): string {
 }
 
 function metBy(fault: Fault, { effects, calls, events }: Outcome): string | undefined {
-  // The host's name is of no interest here.
+  // Without the name of the host.
   return { effect: effects, call: calls, event: events }[fault.at][fault.index]?.replace(/ n\d+$/, "");
 }
 

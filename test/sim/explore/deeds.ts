@@ -12,7 +12,7 @@ import { toTime } from "../../../src/runtime/time.ts";
 import type { Arena } from "./arena.ts";
 import type { Deed } from "./run.ts";
 
-/** Short times, so that a run shows what they lead to soon. */
+/** Short times, so that their end is part of a run. */
 export const QUICK = {
   retryLimit: 0,
   powerOffTimeout: "60s",
@@ -21,12 +21,12 @@ export const QUICK = {
   timeout: "60s",
 };
 
-/** The pod of the StatefulSet that writes to a volume of its own. */
+/** The pod of the StatefulSet, which writes to its own volume. */
 export const DB_POD = { namespace: "default", name: "db-0" };
 
 /**
- * Does it. What does not fit the moment (an object that is not there) is let pass: scripts are shrunk and drawn at
- * random.
+ * Performs a deed. A deed that is not possible now, for example because an object is missing, has no effect, because
+ * scripts are random and may be shortened.
  */
 export function perform(arena: Arena, deed: Deed): void {
   const { server, rack } = arena;
@@ -52,7 +52,7 @@ export function perform(arena: Arena, deed: Deed): void {
     case "flapPower":
       return rack.bmc(deed.host).flapPower(deed.forMs);
     case "freezePower":
-      // A reading that was Off and stays so is not a fault that an agent could detect.
+      // An agent cannot detect that a reading of Off stays Off, so this is skipped.
       return rack.host(deed.host).power === "Off" ? undefined : rack.bmc(deed.host).freezePower(deed.forMs);
     case "delayOrders":
       rack.bmc(deed.host).orderDelayMs = deed.forMs;
@@ -69,8 +69,8 @@ export function perform(arena: Arena, deed: Deed): void {
     case "delete": {
       const key = { namespace: NAMESPACE, name: deed.name };
       const { metadata, status } = arena.remediation(deed.name) ?? {};
-      // Without any finalizer it would be removed by force before an agent had put its own back:
-      // `test/sim/orphans.test.ts`.
+      // Without any finalizer, the remediation would be deleted before an agent has added its own again, which
+      // `test/sim/orphans.test.ts` covers.
       const isBare = status?.target !== undefined && metadata?.finalizers === undefined;
       if (metadata !== undefined && !isBare) server.collection(BARE_METAL_REMEDIATIONS).delete(key);
       return undefined;
@@ -187,11 +187,11 @@ export function perform(arena: Arena, deed: Deed): void {
   }
 }
 
-/** A finalizer of another client that reads remediations that have ended. */
+/** A finalizer of another client, which reads remediations after their end. */
 export const FOREIGN_FINALIZER = "example.com/audit";
-/** What an agent had on its way has arrived so long after its death, and the next process has not begun. */
+/** After this time, the last calls of a dead agent have arrived, and the next process has not started yet. */
 const DEAD_MS = 900;
-/** How the states of another version begin that this one does not know. */
+/** Prefix of states of another version that this version does not know. */
 const FOREIGN_PHASE = "Of9.9.9-";
 
 function storeStatus(arena: Arena, name: string, status: object): void {
@@ -199,8 +199,8 @@ function storeStatus(arena: Arena, name: string, status: object): void {
 }
 
 /**
- * Another version stores a state of its own, which is known again after `forMs`: that version has come back, or an
- * upgrade.
+ * Another version stores a state that this version does not know. After `forMs` the state is known again, as after a
+ * rollback or an upgrade.
  */
 function storeUnknown(arena: Arena, name: string, forMs: number): void {
   const remediation = arena.remediation(name);
@@ -212,7 +212,7 @@ function storeUnknown(arena: Arena, name: string, forMs: number): void {
   else arena.clock.schedule(forMs, () => perform(arena, { do: "knownAgain" }));
 }
 
-/** Of a remediation that is under way. One that is being deleted would go at once, as one that is removed by force. */
+/** Changes finalizers of a remediation in progress. One that is being deleted would be removed at once. */
 function setFinalizers(arena: Arena, name: string, how: "strip" | "replace" | "add"): void {
   const { metadata } = arena.remediation(name) ?? {};
   if (metadata === undefined || metadata.deletionTimestamp !== undefined) return;
@@ -223,7 +223,7 @@ function setFinalizers(arena: Arena, name: string, how: "strip" | "replace" | "a
     .mergePatch({ namespace: NAMESPACE, name }, { metadata: { finalizers } });
 }
 
-/** The operator gets a node to run again: fixes what is broken, takes our marks off, and powers the host on. */
+/** An operator repairs a node: fixes the damage, removes our marks, and powers the host on. */
 function mend(arena: Arena, name: string): void {
   const host = arena.rack.host(name);
   host.replaceDisk();
@@ -239,9 +239,7 @@ function mend(arena: Arena, name: string): void {
   arena.somebodyOrders(name, "On");
 }
 
-/**
- * A restore brings a remediation back without status, with what had been confirmed of the object that was backed up.
- */
+/** A restore creates a remediation again without status, with the annotations of the saved object. */
 function restore(arena: Arena, host: string): void {
   const name = `${host}-restored`;
   const labels = { [RESTORED_BY_VELERO]: "a-restore" };
@@ -254,7 +252,7 @@ function restore(arena: Arena, host: string): void {
   );
 }
 
-/** What a person or another controller does to a node, at any time. */
+/** Edits a node, as a user or another controller may do at any time. */
 function editNode(arena: Arena, what: "label" | "annotate" | "taint" | "cordon" | "outOfService", name: string): void {
   const node = arena.node(name);
   if (node === undefined) return;
@@ -271,7 +269,7 @@ function editNode(arena: Arena, what: "label" | "annotate" | "taint" | "cordon" 
   arena.server.collection(NODES).mergePatch({ name }, patches[what]);
 }
 
-/** The deed as a sentence of a story. */
+/** The deed as a sentence of the story. */
 export function tell(deed: Deed): string {
   switch (deed.do) {
     case "hang":

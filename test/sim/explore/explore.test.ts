@@ -10,7 +10,7 @@ import { earlyOf } from "./early-walk.ts";
 import { outletsOf } from "./outlets-walk.ts";
 import { asDriven, rackOf, walkOf, worldOf } from "./walk.ts";
 
-// A slice of what `npm run sim` plays, the same each time: every so many runs of each mode.
+// A fixed sample of the runs of `npm run sim`: every n-th run of each mode.
 
 const SLICE: Readonly<Record<string, number>> = {
   plain: 1,
@@ -24,7 +24,7 @@ const SLICE: Readonly<Record<string, number>> = {
 const WALKS = 12;
 const RACK = 14;
 
-/** Most modes ask for the same runs, to know where faults can be set. */
+/** Caches runs, because most modes need the same ones to find the points for faults. */
 const asked = new Map<string, Promise<Outcome>>();
 
 function playOnce(run: Run): Promise<Outcome> {
@@ -69,7 +69,7 @@ describe("no rule is broken", () => {
 
   it(`no rule is broken by the random runs 1 to ${WALKS} in which driver servers power the hosts`, async () => {
     for (let seed = 1; seed <= WALKS; seed += 1) {
-      // A rack takes as long as all of the others.
+      // A rack would take as long as all other runs together.
       const run = drivenOf(seed);
       if (run.name !== "rack") await assertSafe(run);
     }
@@ -103,7 +103,8 @@ describe("the health budget holds while the watch on Nodes is held back", () => 
 
   it("the health budget holds while the watch on Nodes is held back for 20 s by one event of a mass outage", async () => {
     const run = scenario("massOutage");
-    // Shown to the view as the other hosts die: held, it still shows them Ready when the first one is due.
+    // This event shows that the other hosts failed. While it is delayed, the view still shows them Ready when the first
+    // one is due.
     await assertSafe({ ...run, faults: [{ at: "event", index: 16, holdMs: 20_000, how: "show" }] });
   });
 });

@@ -8,23 +8,23 @@ import { shrink } from "./shrink.ts";
 
 export interface ExploreOptions {
   modes: readonly string[];
-  /** Scenarios to be played. */
+  /** Names of the scenarios to play. */
   names: readonly string[];
   seed: number;
   /** This worker's share: every `of`-th run, beginning with the one at `share`. */
   share: number;
   of: number;
-  /** Whether to go on after so many runs of this worker. */
+  /** Whether to continue after this number of runs of the worker. */
   goesOn(runs: number): boolean;
   /** Called before every run. */
   onBegin?(run: Run): void;
   /** Called after every run. */
   onRun?(coverage: Coverage): void;
-  /** Called with a broken rule as soon as its run is shrunk. */
+  /** Called with a broken rule when its run is shortened. */
   onFinding?(finding: Finding): void;
 }
 
-/** A rule that a run broke: the run as it was, and as short as it could be made. */
+/** A rule that a run broke, with the original run and the shortest run that breaks it. */
 export interface Finding {
   mode: string;
   invariant: string;
@@ -35,10 +35,10 @@ export interface Finding {
   story: readonly string[];
 }
 
-/** Findings after which a worker stops: one bug breaks many runs. */
+/** A worker stops after this many findings, because one bug breaks many runs. */
 const FINDINGS_MAX = 5;
 
-/** Plays one worker's share of the runs of all modes, and shrinks what breaks a rule. */
+/** Plays one worker's share of the runs of all modes, and shortens runs that break a rule. */
 export async function explore(options: ExploreOptions): Promise<{ coverage: Coverage; findings: Finding[] }> {
   const { share, of } = options;
   const coverage = noCoverage();
@@ -62,7 +62,7 @@ export async function explore(options: ExploreOptions): Promise<{ coverage: Cove
     let at = 0;
     for await (const run of begin(mode)) {
       if (isOver()) return { coverage, findings };
-      // A mode that shares its work out itself leaves nothing to others here.
+      // A mode that distributes its work itself yields only the runs of this worker.
       if (SHARED_BY_ITSELF.includes(mode) || at % of === share) await playOne(mode, run);
       at += 1;
     }
@@ -78,7 +78,7 @@ export async function explore(options: ExploreOptions): Promise<{ coverage: Cove
   return { coverage, findings };
 }
 
-/** How each mode's runs begin. A run whose points several modes ask for is played once. */
+/** Returns the runs of each mode. A run whose points several modes need is played once. */
 function beginnings({ names, seed, share, of }: ExploreOptions): (mode: string) => AsyncGenerator<Run, void> {
   const asked = new Map<string, ReturnType<ModeDeps["play"]>>();
   const playAsked: ModeDeps["play"] = (run) => {
@@ -94,7 +94,7 @@ function beginnings({ names, seed, share, of }: ExploreOptions): (mode: string) 
   };
 }
 
-/** Runs whose points are remembered: more than there are scenarios. */
+/** The number of runs whose points are cached: more than there are scenarios. */
 const ASKED_MAX = 200;
 const SHARED_BY_ITSELF: readonly string[] = ["pairs"];
 
@@ -106,7 +106,7 @@ async function findingOf(mode: string, run: Run, { invariant, what }: Outcome["v
 
 const SEEDED: Readonly<Record<string, string>> = { walk: "--seed", rack: "--rack", world: "--world" };
 
-/** A finding as it is printed: what broke, how it came to that, and how to see it again. */
+/** Prints a finding: the broken rule, the story, and how to replay it. */
 export function tellFinding({ mode, invariant, what, run, shortest, story }: Finding): string {
   const parts = (one: Run): string => `${one.script.length} acts and ${one.faults.length} faults`;
   return [

@@ -43,7 +43,7 @@ interface Share {
   endMs: number;
 }
 
-/** What a worker reports: how far it is, or a rule that it has seen broken. */
+/** A message of a worker: its progress, or a broken rule. */
 type Report = { coverage: Coverage } | { finding: Finding };
 
 const [first, share] = process.argv.slice(2);
@@ -77,7 +77,7 @@ async function main(): Promise<number> {
   const budgetMs = parseDurationMs(values.budget);
   if (budgetMs === undefined) throw new Error(`--budget: "${values.budget}" is not a duration such as 30m`);
   const names = values.scenario ?? ALL_SCENARIOS;
-  // Where a scenario is named, what is drawn at random is not what was asked for.
+  // If a scenario is named, modes with random runs are left out.
   const modes =
     values.mode ?? Object.keys(MODES).filter((mode) => values.scenario === undefined || !ENDLESS.includes(mode));
   const seed = Number(values.from ?? Date.now() % 1_000_000_000);
@@ -136,9 +136,9 @@ async function tellRun(run: Run, file: string | undefined): Promise<number> {
   return violations.length === 0 ? 0 : 1;
 }
 
-/** @param signal ends the worker before its time; what it has reported counts. */
+/** @param signal ends the worker early. What it has reported still counts. */
 async function startWorker(share: Share, onReport: (report: Report) => void, signal: AbortSignal): Promise<void> {
-  // Of its own process group: what is typed at the terminal ends the main thread, which ends the workers.
+  // The worker has its own process group, so Ctrl-C ends the main process, which then ends the workers.
   const worker = fork(new URL(import.meta.url), [WORK, JSON.stringify(share)], { detached: true });
   worker.on("message", (report) => onReport(report as Report));
   signal.addEventListener("abort", () => worker.kill("SIGKILL"), { once: true });
@@ -146,14 +146,15 @@ async function startWorker(share: Share, onReport: (report: Report) => void, sig
   if (code !== 0 && !signal.aborted) throw new Error(`a worker ended with ${String(code)}`);
 }
 
-/** One worker's share, reported to the main thread each second. */
+/** Plays one worker's share, and reports to the main process every second. */
 async function work({ endMs, ...options }: Share): Promise<void> {
-  // Thousands of calls of a run fail as they should, and their places are of no interest.
+  // Thousands of calls in a run fail as expected, and nothing needs their stack traces.
   Error.stackTraceLimit = 0;
   process.once("disconnect", () => process.exit());
   let toldMs = 0;
   let now: Run | undefined;
-  // Nothing in a run waits for anything but promises and the virtual clock; if that ends, its run is reported.
+  // Code in a run waits only for promises and the virtual clock. If the process ends because nothing is left to run,
+  // the run is reported.
   process.once("exit", (code) => {
     if (code !== 0) console.error(`the worker ended with ${code} in ${JSON.stringify(now)}`);
   });

@@ -6,23 +6,18 @@ import { outletsOf } from "./outlets-walk.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
 import { asDriven, asTwoInstallations, rackOf, walkOf, worldOf } from "./walk.ts";
 
-/**
- * Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario.
- */
+/** Generates runs with one kind of fault. `play` returns the points of a scenario. */
 export type Mode = (deps: ModeDeps) => AsyncGenerator<Run, void>;
 
 export interface ModeDeps {
-  /**
-   * Plays a run that is needed to know its points. It does not count: each worker asks for it, and a mode yields it,
-   * too.
-   */
+  /** Plays a run to find its points. It is not counted, because every worker plays it, and a mode also yields it. */
   play(run: Run): Promise<Points>;
-  /** Names of the scenarios to be played. */
+  /** Names of the scenarios to play. */
   names: readonly string[];
-  /** First seed of what is drawn at random. */
+  /** First seed of random runs. */
   seed: number;
   /**
-   * Whether the part of a mode's work with this number is this worker's: asked by modes that share their work out
+   * Whether this worker does the part of the work with this number. Used by modes that distribute their work
    * themselves.
    */
   mine(part: number): boolean;
@@ -30,7 +25,7 @@ export interface ModeDeps {
 
 type Points = Pick<Outcome, "effects" | "calls" | "events">;
 
-/** Modes that do not end by themselves. They go on in turns, one run of each after the other. */
+/** Modes without an end. They alternate, one run of each. */
 export const ENDLESS: readonly string[] = ["walk", "rack", "world", "early", "driven", "outlets"];
 
 /** Every mode by its name, in the order in which they are played. */
@@ -52,7 +47,8 @@ export const MODES: Readonly<Record<string, Mode>> = {
   clocks: async function* ({ names, seed }) {
     for (const name of names) {
       for (const clock of CLOCKS) {
-        // The guard against a BMC that says to be another host waits 12 s for a renewal that comes every 10 s.
+        // The guard against a BMC that reports another host's identity waits 12 s for a renewal, which comes every 10
+        // s.
         if (name === "wrongHost" && clock.rate === 2) continue;
         const base = scenario(name, seed);
         yield { ...base, shape: { ...base.shape, agents: [clock] } };
@@ -94,7 +90,7 @@ export const MODES: Readonly<Record<string, Mode>> = {
   },
 };
 
-/** A random run of any kind whose hosts, or each second one of them, are powered by driver servers. */
+/** A random run of any kind in which driver servers power all hosts or every second one. */
 export function drivenOf(seed: number): Run {
   const kinds = [walkOf, worldOf, earlyOf, walkOf, worldOf, rackOf];
   const draw = kinds[seed % kinds.length] ?? walkOf;
@@ -160,12 +156,12 @@ function crashes(index: number): Fault[] {
   return (["before", "between", "after"] as const).map((place) => ({ at: "effect", index, how: "crash", place }));
 }
 
-/** Shorter than the lease, about as long, into the midst of what another makes of it, and long after. */
+/** Stops that are shorter than the lease, about as long, as long as the takeover by another agent, and much longer. */
 function stops(index: number): Fault[] {
   const stopped = [5_000, 14_000, 20_000, 40_000].flatMap((forMs): Fault[] =>
     [false, true].map((answersFirst): Fault => ({ at: "effect", index, how: "stop", forMs, answersFirst })),
   );
-  // Its own clock says that no time has passed, and what was on its way is received first.
+  // Its own clock shows no elapsed time, and answers in transit are received first.
   const asleep = [20_000, 120_000].map((forMs): Fault => ({
     at: "effect",
     index,
@@ -177,7 +173,7 @@ function stops(index: number): Fault[] {
   return [...stopped, ...asleep, { at: "effect", index, how: "deleteLease", forMs: 20_000 }, ...crashes(index)];
 }
 
-/** An event that comes late, and one that is never shown, since the watch starts again after it. */
+/** An event that comes late, and one that is never shown because the watch restarts after it. */
 function held(index: number): Fault[] {
   const late = [300, 3_000, 20_000].map((holdMs): Fault => ({ at: "event", index, holdMs, how: "show" }));
   const lost = [300, 3_000].map((holdMs): Fault => ({ at: "event", index, holdMs, how: "compact" }));
@@ -200,7 +196,7 @@ async function* atEach(
   }
 }
 
-/** All pairs of crashes: the second one at any effect that comes after the first. Shared out by the first one. */
+/** All pairs of crashes, the second one at any effect after the first. Distributed by the first crash. */
 async function* pairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run, void> {
   const points = pointsOf(await deps.play(base), "effect");
   for (let index = 0; index < points; index += 1) {
@@ -230,5 +226,5 @@ function pointsOf({ effects, calls, events }: Points, at: Fault["at"]): number {
   return { effect: effects, call: calls, event: events }[at].length;
 }
 
-/** The scenarios to play where none is named. */
+/** The scenarios to play if none is named. */
 export const ALL_SCENARIOS = SCENARIO_NAMES;

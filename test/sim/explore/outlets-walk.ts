@@ -4,17 +4,17 @@ import { earlyOf } from "./early-walk.ts";
 import type { Act, Run } from "./run.ts";
 import { below, pick, timeOf, walkOf, worldOf } from "./walk.ts";
 
-/** The seed of what is drawn for outlets, in addition to the random run of the same seed. */
+/** Offset of the seed for random acts with outlets, in addition to the random run of the same seed. */
 const OUTLETS_SEED = 900_000_000;
-/** The seed of what happens while outlets are off for an AC cycle, in addition to that. */
+/** Offset of the seed for random acts while outlets are off for an AC cycle. */
 const CYCLE_SEED = 1_800_000_000;
 const HOSTS = ["n1", "n2", "n3"] as const;
-/** Around the first orders of most runs. */
+/** The time of the first orders in most runs. */
 const ABOUT_MS = 20_000;
 
 /**
- * A random run of any kind whose hosts are fed by outlets. Most BMCs die when their hosts are about to be powered off,
- * and some remediations ask for a crash dump or an AC cycle. The same on every machine.
+ * A random run of any kind in which outlets feed the hosts. Most BMCs fail shortly before the power-off of their hosts,
+ * and some remediations request a crash dump or an AC cycle. It is the same on every machine.
  */
 export function outletsOf(seed: number): Run {
   const random = seededRandom(OUTLETS_SEED + seed);
@@ -35,7 +35,7 @@ function drawExtras(random: Random): Record<string, unknown> {
   };
 }
 
-/** A BMC dies with its host, and may come back. Outlets may fail as well. */
+/** A BMC fails with its host, and may come back. Outlets may fail as well. */
 function drawTrouble(random: Random, host: string): Act[] {
   const acts: Act[] = [];
   const atMs = ABOUT_MS + below(random, 15_000);
@@ -56,7 +56,8 @@ function drawTrouble(random: Random, host: string): Act[] {
 }
 
 /**
- * While outlets are off: another unit is chained to their PDU, an agent of another build takes over, or the agent ends.
+ * Faults while outlets are off: another unit is chained to their PDU, an agent of another build takes over, or the
+ * agent ends.
  */
 function drawCycleTrouble(random: Random): Act[] {
   const host = pick(random, HOSTS);

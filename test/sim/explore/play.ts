@@ -7,25 +7,28 @@ import { Arena } from "./arena.ts";
 import { perform, tell } from "./deeds.ts";
 import type { Act, Outcome, Run } from "./run.ts";
 
-/** Until nodes are Ready, pods run and targets have been probed. */
+/** Time until nodes are Ready, pods run and targets have been probed. */
 const BEGIN_MS = 12_000;
-/** After the last deed, faults may go on for so long before all of them end. */
+/** Time after the last deed until all faults end. */
 const FAULTS_MS = 40_000;
 /** Time for everything to settle once faults have ended (L1). */
 const SETTLE_MAX_MS = 1_800_000;
-/** What agents do in a run that comes to rest is far below this, */
+/** A bound for the work of agents in a run, far above that of a run that settles, */
 const WORK_MAX = 4_000;
-/** and this more for each host that is made to die or to be remediated. */
+/** plus this for each host that fails or is remediated. */
 const WORK_EACH_MAX = 200;
 const ROUND_DEEDS: readonly string[] = ["hang", "remediate"];
-/** Once settled nothing more is written for so long. */
+/** After a run has settled, nothing may be written for this time. */
 const QUIET_MS = 15_000;
 const LOOK_MS = 1_000;
-/** What is settled for so long stays so: nodes that come back late, and acts that wait for a state, happen. */
+/**
+ * A run counts as settled after this time without a change. It is long enough for nodes that come back late and for
+ * acts that wait for a state.
+ */
 const STAYS_MS = 8_000;
-/** The same where Metal3 reinstalls hosts, which takes until the next boot but one. */
+/** The same if Metal3 reinstalls hosts, which takes two boots. */
 const STAYS_INSTALLED_MS = 25_000;
-/** The same with a health check: a node that has just died is found to be dead. */
+/** The same with a health check, which must first find a node that has just failed. */
 const STAYS_DETECTED_MS = 36_000;
 
 /** Plays a run to its end. Deterministic: the same run has the same outcome. */
@@ -71,7 +74,7 @@ export async function play(
     for (const left of arena.unsettled()) arena.observer.report("L1", left);
     restless = undefined;
     await arena.clock.advance(QUIET_MS);
-    // A health check has yet to delete what it has started, or starts again what has failed.
+    // A health check may still delete its remediations, or start a failed one again.
     if (restless !== undefined && run.shape.detector !== true)
       arena.observer.report("L1", `all is settled, and ${restless as string}`);
     const { violations, orders } = arena.observer;
@@ -92,8 +95,8 @@ export async function play(
 }
 
 /**
- * An attempt is one power cycle of a remediation, however many orders it takes. A host that is off already is fenced,
- * too.
+ * Counts attempts: an attempt is one power cycle of a remediation, whatever its number of orders. An order to a host
+ * that is already off counts as well.
  */
 function fencesOf(orders: readonly OrderRecord[]): number {
   const reached = orders.filter(({ order, outcome }) => order === "ForceOff" && outcome !== "Refused");
@@ -108,7 +111,7 @@ function staysMsOf({ shape }: Run): number {
   return shape.bareMetalHosts === "free" ? STAYS_INSTALLED_MS : STAYS_MS;
 }
 
-/** Lets time pass until all is settled and stays so for `staysMs`, `maxMs` at most. */
+/** Lets time pass until everything has been settled for `staysMs`, or for at most `maxMs`. */
 async function settleDown(arena: Arena, staysMs: number, maxMs: number, workMax: number): Promise<void> {
   const endMs = arena.clock.monotonicMs() + maxMs;
   let settledMs = 0;
@@ -123,7 +126,7 @@ async function settleDown(arena: Arena, staysMs: number, maxMs: number, workMax:
   }
 }
 
-/** Sets each act off at its time, or when its remediation first enters its state. */
+/** Starts each act at its time, or when its remediation first enters the given state. */
 function schedule(arena: Arena, script: readonly Act[], say: (what: string) => void): void {
   const waiting = new Set<Act>();
   const actNow = (act: Act): void => {
@@ -149,7 +152,7 @@ function schedule(arena: Arena, script: readonly Act[], say: (what: string) => v
 
 function transitionOf(step: Step): { name: string; to: string; change: string } | undefined {
   if (step.type !== "wrote" || step.change.object.kind !== "BareMetalRemediation") return undefined;
-  // The kind says what the object looks like.
+  // The kind determines the type of the object.
   const after = step.change.object as BareMetalRemediation;
   const before = step.change.previous as BareMetalRemediation | undefined;
   const [from, to] = [before?.status?.phase ?? "", after.status?.phase ?? ""];
@@ -161,7 +164,7 @@ function verdictOf(remediation: BareMetalRemediation): string {
   return succeeded?.status === "True" ? "Succeeded" : `Failed ${succeeded?.reason}`;
 }
 
-/** A step as lines of a story: orders, marks, states, pods that go. */
+/** A step as lines of the story: orders, marks, states, deleted pods. */
 function linesOf(step: Step): string[] {
   if (step.type === "ordered") {
     const { agent, host, order, outcome, attempt } = step.record;

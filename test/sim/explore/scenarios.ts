@@ -1,19 +1,22 @@
 import type { Act, Run } from "./run.ts";
 
 const START = 28_000;
-/** A dead node is seen as such before its remediation is ordered. */
+/** A node that fails at the start. The cluster notices this before the remediation is created. */
 const DEAD = { when: { atMs: 0 }, do: "hang", host: "n1" } as const;
 const ORDERED = { when: { atMs: START }, do: "remediate", node: "n1" } as const;
 
-/** Later than the first probe, which has read the host On. */
+/** A power loss after the first probe, which has read the host On. */
 const CUT = { when: { atMs: 20_000 }, do: "order", host: "n1", order: "ForceOff" } as const;
 
-/** The host has not been rebooted before. */
+/** A reprovision without a reboot before it. */
 const INSTALL = { type: "Reprovision", via: "BareMetalHost", requireReboot: false, timeout: "300s" } as const;
 
 type Scenario = Pick<Run, "script"> & Partial<Pick<Run, "shape">>;
 
-/** What a fence can come to, each played without a fault. Every mode of exploration plays them with faults. */
+/**
+ * The possible courses of a fence. Each is played without a fault, and every mode of exploration plays them with
+ * faults.
+ */
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   reboot: { script: [DEAD, ORDERED] },
   alive: { script: [{ ...ORDERED, when: { atMs: 0 } }] },
@@ -99,14 +102,14 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: START + 15_000 }, do: "pause", on: false },
     ],
   },
-  // Put on as soon as the host is off: sooner it would move the pods of a host that is on.
+  // The taint is added as soon as the host is off. Earlier it would move the pods of a host that is on.
   foreignTaint: {
     script: [DEAD, ORDERED, { when: { on: "PoweringOff", afterMs: 2_030 }, do: "outOfService", node: "n1" }],
   },
   lateOff: {
     script: [DEAD, { when: { atMs: START - 1_000 }, do: "delayOrders", host: "n1", forMs: 5_000 }, ORDERED],
   },
-  // The first order is carried out when the node is back, long after a further one.
+  // The first order takes effect when the node is back, long after a second one.
   veryLateOff: {
     script: [
       DEAD,
@@ -136,7 +139,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { ...ORDERED, when: { atMs: 1_000 } },
     ],
   },
-  // The node lives, which shows in the end that another host was powered off.
+  // The node is alive, which finally shows that another host was powered off.
   wrongHost: {
     script: [
       { when: { atMs: 0 }, do: "rewire", host: "n1", to: "n2", lies: true },
@@ -159,7 +162,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: START }, do: "remediate", node: "n2" },
     ],
   },
-  // A zone fails as a whole, and the leader is killed in the midst of it: neither limit is exceeded by the next one.
+  // A whole zone fails, and the leader is killed meanwhile. The next leader must not exceed either limit.
   zones: {
     shape: { hosts: 6, zones: 2, maxHosts: 3, maxHostsPerZone: 2, agents: [{}, {}] },
     script: [
@@ -172,7 +175,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { on: "Rejoining" }, do: "compact" },
     ],
   },
-  // Etcd of five members has lost two, whose Nodes were deleted, when the third one fails and another agent leads.
+  // etcd with five members has lost two, whose Nodes were deleted. Then a third one fails and another agent leads.
   membersDeleted: {
     shape: { hosts: 5, controlPlane: true, agents: [{}, {}] },
     script: [
@@ -186,8 +189,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: 2 * START + 8_000 }, do: "remediate", node: "n3", strategy: { powerOffTimeout: "20s" } },
     ],
   },
-  // From here on hosts are powered by the operator of BareMetalHosts: what is done to their annotations counts as
-  // orders.
+  // From here on the operator of BareMetalHosts powers hosts, and changes of annotations count as orders.
   operatorReboot: {
     shape: { bareMetalHosts: "used" },
     script: [DEAD, ORDERED, { when: { on: "PoweringOff", afterMs: 1_000 }, do: "operator", is: "restarted" }],
@@ -223,7 +225,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
   },
   okdChecked: { shape: { okd: "checked" }, script: [DEAD] },
-  // The Machine of a node that reboots do not bring back is deleted, and another one takes its place on a spare host.
+  // Reboots do not bring a node back. Its Machine is deleted, and a replacement is created on a spare host.
   machineReplaced: {
     shape: { hosts: 4, okd: "replaced" },
     script: [
@@ -249,7 +251,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   metal3Checked: { shape: { bareMetalHosts: "used", metal3: "checked" }, script: [DEAD] },
   detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },
-  // A host loses its power while its node still says that it is Ready, and is left off, or comes on again by itself.
+  // A host loses power while its node is still Ready. It stays off, or comes on again by itself.
   early: { shape: { hosts: 4, detector: true, skips: true }, script: [CUT] },
   earlyReturned: {
     shape: { hosts: 4, detector: true, skips: true },
@@ -259,12 +261,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     shape: { hosts: 4, detector: true, skips: true },
     script: [CUT, { when: { atMs: 33_500 }, do: "order", host: "n1", order: "On" }],
   },
-  // The BMC has lost its power with its host, which its outlets then switch off and on.
+  // The BMC has lost power with its host. The outlets then power the host off and on.
   outlets: {
     shape: { outlets: true },
     script: [DEAD, { when: { atMs: START - 1_000 }, do: "bmc", host: "n1", is: "silent" }, ORDERED],
   },
-  // A crash dump first; then the BMC dies, so outlets power the host off, and it is back for the AC cycle.
+  // After a crash dump the BMC fails, so outlets power the host off. For the AC cycle the BMC is back.
   outletsAfterDump: {
     shape: { outlets: true },
     script: [
@@ -290,7 +292,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
 
 export const SCENARIO_NAMES: readonly string[] = Object.keys(SCENARIOS);
 
-/** @throws Error for a name that no scenario has. */
+/** @throws Error if there is no scenario of this name. */
 export function scenario(name: string, seed = 1): Run {
   const found = SCENARIOS[name];
   if (found === undefined) throw new Error(`no scenario is named ${name}: there are ${SCENARIO_NAMES.join(", ")}`);

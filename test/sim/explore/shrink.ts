@@ -1,14 +1,14 @@
 import type { Act, Fault, Outcome, Run } from "./run.ts";
 
-/** Runs that a shrink may cost. */
+/** The most runs that a shrink may play. */
 const TRIES_MAX = 400;
-/** The same for a run of so many parts that it is a rack's, which takes seconds. */
+/** The same for the long runs of a rack, which take seconds. They are recognized by their number of parts. */
 const LONG_PARTS_MIN = 100;
 const LONG_TRIES_MAX = 60;
 
 /**
- * Takes out of a run whatever it does not need to break the same rule: acts and faults, half of them at a time, then
- * one by one, then what is special about its shape.
+ * Removes everything from a run that is not needed to break the same rule: acts and faults, first half of them at a
+ * time, then one by one, and finally options of its shape.
  *
  * @returns the shortest run found that breaks a rule of the same name.
  */
@@ -41,7 +41,7 @@ function partsOf({ script, faults }: Run): number {
   return script.length + faults.length;
 }
 
-/** The run without so many of its parts, beginning with the one at `at`. */
+/** The run without `size` of its parts, beginning with the one at `at`. */
 function without(run: Run, at: number, size: number): Run {
   const parts: ({ act: Act } | { fault: Fault })[] = [
     ...run.script.map((act) => ({ act })),

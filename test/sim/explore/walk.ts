@@ -8,10 +8,10 @@ import type { Act, Deed, Fault, Run, Shape, When } from "./run.ts";
 const HOSTS = ["n1", "n2", "n3"] as const;
 /** How long a random run lasts. */
 const LENGTH_MS = 90_000;
-/** Nothing is ordered before nodes that died at the start are seen to be dead. */
+/** No remediation is created before the cluster has noticed nodes that failed at the start. */
 const DEAD_MS = 28_000;
 
-/** The random run of that seed: the same on every machine. */
+/** The random run of a seed. It is the same on every machine. */
 export function walkOf(seed: number): Run {
   const random = seededRandom(seed);
   const shape = drawShape(random);
@@ -24,15 +24,15 @@ export function walkOf(seed: number): Run {
   return { name: "walk", seed, shape, script, faults };
 }
 
-/** `run` with driver servers in place of BMCs, or of each second one. */
+/** `run` with driver servers instead of all BMCs or every second one. */
 export function asDriven(run: Run, driven: "all" | "half"): Run {
   return { ...run, shape: { ...run.shape, driven } };
 }
 
-/** The seed of a world's troubles, in addition to the random run of the same seed. */
+/** Offset of the seed for faults of the world, in addition to the random run of the same seed. */
 const WORLD_SEED = 500_000_000;
 
-/** The random run of that seed in a world in which more fails: calls of one kind, while others work. */
+/** The random run of a seed in a world with more faults: calls of one kind fail while others work. */
 export function worldOf(seed: number): Run {
   const walk = walkOf(seed);
   const random = seededRandom(WORLD_SEED + seed);
@@ -42,21 +42,19 @@ export function worldOf(seed: number): Run {
   return { ...walk, name: "world", shape, script: script.sort((a, b) => timeOf(a) - timeOf(b)) };
 }
 
-/** All agents but the first belong to another installation, where there are several. */
+/** If there are several agents, moves all but the first to another installation. */
 export function asTwoInstallations(shape: Shape): Shape {
   const agents = shape.agents?.map((agent, index) => (index === 0 ? agent : { ...agent, installation: "other" }));
   return { ...shape, ...(agents && { agents }) };
 }
 
 /**
- * From the order that boots a host again until its node is Ready: about as long as from its remediation to the
+ * Time from the order that reboots a host until its node is Ready. It is about as long as from its remediation to the
  * power-off.
  */
 const BOOT_MS = 8_000;
 
-/**
- * Now and then a host that is remediated boots again, so that its node is Ready at about the moment of the power-off.
- */
+/** Sometimes reboots a remediated host, so that its node is Ready at about the time of the power-off. */
 function drawReturn(random: Random, { script }: Run): Act[] {
   const remediate = script.find((act) => act.do === "remediate" && "atMs" in act.when);
   if (below(random, 4) > 0 || remediate?.do !== "remediate" || !("atMs" in remediate.when)) return [];
@@ -65,19 +63,22 @@ function drawReturn(random: Random, { script }: Run): Act[] {
 }
 
 /**
- * A wall clock that is set back, and so hides from its agent that the machine was suspended: no clock would be left
- * that shows it.
+ * Whether an act sets the wall clock back and so hides that the machine was suspended. Then no clock of the agent would
+ * show the suspension.
  */
 function isHidden(act: Act, more: readonly Act[]): boolean {
   if (act.do !== "jumpClock" || act.byMs > 0) return false;
   return more.some((other) => other.do === "suspend" && other.machine === true && other.agent === act.agent);
 }
 
-/** Rounds in which the hosts of a rack die. */
+/** The maximum number of rounds in which hosts of a rack fail. */
 const ROUNDS_MAX = 5;
-/** From one round to the next: time for a fence, with a retry, and for the node to be seen as dead before. */
+/** Time between rounds: enough to notice the failure, and for a fence with a retry. */
 const ROUND_MS = 75_000;
-/** Of hosts whose disk is broken: each is fenced repeatedly, without success, until the end of the round. */
+/**
+ * The maximum retries for hosts with a broken disk. Each is fenced repeatedly without success until the end of the
+ * round.
+ */
 const RETRIES_MAX = 8;
 const RETRY_MS = 40_000;
 
@@ -90,8 +91,8 @@ interface Round {
 }
 
 /**
- * A rack whose hosts die repeatedly, under the same faults as a random run: many fences at once, in
- * failure zones and under limits, restarts in between. The same for the same seed on every machine.
+ * A rack whose hosts fail repeatedly, with the same faults as a random run: many fences at once, in failure zones and
+ * with limits, and restarts in between. The same seed gives the same run on every machine.
  */
 export function rackOf(seed: number): Run {
   const random = seededRandom(seed);
@@ -136,10 +137,7 @@ function drawRound(random: Random, { detector }: Shape, index: number, startMs: 
   return { index, startMs, endMs, dies: "failDisk", strategy: { ...strategy, retryLimit, timeout: "10s" } };
 }
 
-/**
- * Many hosts die, each at a moment of its own or all at once, and are remediated: by the health check where there is
- * one.
- */
+/** Many hosts fail, one by one or all at once, and are remediated, by the health check if there is one. */
 function drawDeaths(random: Random, { detector }: Shape, hosts: readonly string[], round: Round): Act[] {
   const share = pick(random, [0.3, 0.6, 0.95]);
   const spreadMs = pick(random, [100, 3_000, 20_000]);
@@ -148,24 +146,21 @@ function drawDeaths(random: Random, { detector }: Shape, hosts: readonly string[
     const atMs = round.startMs + below(random, spreadMs);
     const death: Act = { when: { atMs }, do: round.dies, host };
     if (detector === true) return [death];
-    // A node may be remediated while it is taken for alive still.
+    // A node may be remediated while it still counts as alive.
     const waitMs = pick(random, [0, DEAD_MS, DEAD_MS, DEAD_MS]);
     const name = `${host}-${round.index + 1}`;
     return [death, { when: { atMs: atMs + waitMs }, do: "remediate", node: host, name, strategy: round.strategy }];
   });
 }
 
-/** At the end of a round no disk is broken any more, and what has its verdict is cleared away, as health checks do. */
+/** At the end of a round all disks are repaired, and remediations with a verdict are deleted, as health checks do. */
 function mend(hosts: readonly string[], { endMs, dies }: Round): Act[] {
   const when = { atMs: endMs };
   const disks = dies === "hang" ? [] : hosts;
   return [...disks.map((host): Act => ({ when, do: "replaceDisk", host })), { when, do: "tidy" }];
 }
 
-/**
- * One deed of a random run at a time of its own. What hampers all hosts alike ends soon, so that there are fences to be
- * seen.
- */
+/** One deed of a random run at the given time. Faults that affect all hosts end soon, so that fences can take place. */
 function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atMs: number): Act[] {
   const deed = drawDeed(random, shape, hosts);
   const act: Act = { when: { atMs }, ...deed };
@@ -196,7 +191,7 @@ function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atM
 
 export function drawShape(random: Random): Shape {
   const kind = below(random, 10);
-  // A lease holds among clocks whose rates differ by less than its duration and its renewal deadline do: 15 s to 10 s.
+  // A lease works if the rates of the clocks differ by less than its duration and its renewal deadline: 15 s to 10 s.
   const clocks = [{}, { aheadMs: 15_000 }, { aheadMs: -600_000 }, { aheadMs: 600_000 }, { rate: 0.8 }, { rate: 1.15 }];
   return {
     ...(kind >= 6 && { agents: kind >= 9 ? [pick(random, clocks), pick(random, clocks)] : [{}, {}] }),
@@ -205,7 +200,7 @@ export function drawShape(random: Random): Shape {
   };
 }
 
-/** Some nodes die, and are remediated. */
+/** Some nodes fail and are remediated. */
 function drawOutage(random: Random, { detector }: Shape): Act[] {
   const nodes = HOSTS.slice(0, detector === true ? 1 : 1 + below(random, 3));
   return nodes.flatMap((host): Act[] => {
@@ -302,10 +297,7 @@ function drawDeed(random: Random, shape: Shape, hosts: readonly string[] = HOSTS
 const READS = ["get", "list", "watch"] as const;
 const WRITES = ["create", "update", "patch", "delete"] as const;
 const READS_AND_WRITES = [...READS, ...WRITES];
-/**
- * Calls of one kind: a slow webhook is asked about some writes, a priority level of the API server holds some reads
- * back.
- */
+/** Calls of one kind: a slow webhook affects some writes, and a priority level of the API server delays some reads. */
 const CALLS: readonly { resource: string; verbs: readonly Verb[] }[] = [
   { resource: "nodes", verbs: ["get"] },
   { resource: "nodes", verbs: ["list", "watch"] },
@@ -327,16 +319,13 @@ const CALLS: readonly { resource: string; verbs: readonly Verb[] }[] = [
   { resource: "baremetalremediations/status", verbs: WRITES },
   { resource: "events", verbs: WRITES },
 ];
-/** Kinds whose lists fail where an agent starts: a conversion or an object in etcd that cannot be read. */
+/** Kinds whose lists fail when an agent starts, because of a conversion or an unreadable object in etcd. */
 const LISTED = ["fencingtargets", "baremetalremediations", "configmaps", "secrets", "nodes"] as const;
 
-/** A kind may be kept in an etcd of its own, which is full while the others are not. */
+/** A kind may be stored in a separate etcd, which is full while the others are not. */
 const FULL_ETCD = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;
 
-/**
- * What befalls calls of one kind. A fail-closed webhook that is dead is answered with 500, one that is slow with a
- * time-out.
- */
+/** A fault of calls of one kind. A dead fail-closed webhook leads to 500, a slow one to a timeout. */
 function drawCallFault(random: Random, verbs: readonly Verb[]): FaultAction {
   const isWrite = verbs.some((verb) => WRITES.some((write) => write === verb));
   const draws: (() => FaultAction)[] = [
@@ -351,12 +340,12 @@ function drawCallFault(random: Random, verbs: readonly Verb[]): FaultAction {
   return pick(random, draws)();
 }
 
-/** What lasts has no end of its own: it goes with the last of the faults. */
+/** A duration, or none for a fault that lasts until all faults end. */
 function drawLasting(random: Random): { forMs?: number } {
   return below(random, 4) === 0 ? {} : { forMs: pick(random, [10_000, 30_000, 70_000]) };
 }
 
-/** What happens to the world apart from hosts, BMCs and agents, at one moment of a random run. */
+/** Draws faults of the world other than hosts, BMCs and agents, at one moment of a random run. */
 function drawWorldActs(random: Random, shape: Shape): Act[] {
   const when = drawWhen(random);
   const host = pick(random, HOSTS);
@@ -366,7 +355,7 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
       const calls = pick(random, CALLS);
       return [{ do: "hamper", ...calls, action: drawCallFault(random, calls.verbs), ...drawLasting(random) }];
     },
-    // What an agent must notice and undo at once comes while its calls of one kind take long.
+    // A change to which an agent must react at once, while its calls of one kind are slow.
     () => {
       const calls = pick(random, CALLS);
       return [
@@ -380,12 +369,12 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
         ]),
       ];
     },
-    // An agent without a lease does not look for the signs of it (docs/explanation/remediation.md).
+    // An agent without a lease does not check for signs of this (docs/explanation/remediation.md).
     () => {
       const machine = shape.agents !== undefined;
       return [{ do: "suspend", agent, forMs: pick(random, [4_000, 12_000, 40_000, 120_000]), machine }];
     },
-    // Its own connection to the API is the only one that fails: an agent may act while it cannot renew its lease.
+    // Only the agent's connection to the API fails: an agent may still act for a time while it cannot renew its lease.
     () => [
       { do: "hamper", agent, resource: "leases", verbs: READS_AND_WRITES, action: { kind: "hang" }, forMs: 20_000 },
       { do: "deleteLease" },
@@ -416,7 +405,7 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
       ]),
     ],
     () => [{ do: "silenceWatches", plural: pick(random, ["nodes", "leases", "pods", "ironfence", "configmaps"]) }],
-    // Where watches are cut, too, the view that they fed cannot be had any more.
+    // If watches are cut as well, the view cannot be restored.
     () => {
       const action: FaultAction = { kind: "status", status: pick(random, [403, 500, 500]) };
       const lists: Deed = {
@@ -435,7 +424,7 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
 const ERRORS: readonly BmcErrorCode[] = ["Unreachable", "Timeout", "Busy", "Refused", "BadResponse", "AuthFailed"];
 const LIES: readonly Lie[] = ["slow", "late", "ignored", "staleOn", "changing", "unknown", "nobody"];
 
-/** @param points among the first so many effects, calls or events. */
+/** @param points the fault is at one of the first `points` effects, calls or events. */
 export function drawFault(random: Random, shape: Shape, points = 60): Fault {
   const index = below(random, points);
   const times = pick(random, [1, 1, 3, 20]);

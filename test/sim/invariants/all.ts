@@ -25,8 +25,8 @@ import {
 import { quorumKept } from "./quorum.ts";
 
 /**
- * Every rule that is checked after each step of a simulated world. L1 (`unsettled`) is looked at when faults have
- * stopped.
+ * Every rule that is checked after each step of a simulated world. L1 (`unsettled`) is checked after all faults have
+ * ended.
  */
 export const INVARIANTS: readonly Invariant[] = [
   onlyWhileOff,

@@ -7,7 +7,7 @@ import { holdOrder, imageAfterReboots, isOperated } from "./bare-metal-host.ts";
 import type { Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
 import { powerOffAnnotation } from "../../../src/api/metal3/metal3.ts";
 
-// The rule can break, on facts made by hand, and holds on their lawful counterpart.
+// Shows with invented facts that the rule can be broken, and that it holds for the corresponding allowed facts.
 
 const OWNER = {
   "ironfence.io/owner": JSON.stringify({ uid: "r1", kind: "BareMetalRemediation", namespace: "x", name: "y" }),

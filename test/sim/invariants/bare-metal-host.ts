@@ -9,10 +9,9 @@ import { maintenanceOf } from "../../../src/remediator/hosts/bare-metal-host/sto
 import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite } from "./facts.ts";
 
-// BareMetalHosts as the rules see them: a target like any other, whose orders are the off requests that an agent puts
-// on and takes off.
+// Presents BareMetalHosts to the rules as targets. Adding and removing an off request count as orders.
 
-/** A BareMetalHost in the shape of a target. */
+/** A BareMetalHost in the form of a FencingTarget. */
 export function asTarget(object: KubeObject): FencingTarget {
   const host = readBareMetalHost(object);
   const { apiVersion, kind, metadata } = host;
@@ -30,9 +29,9 @@ export function asTarget(object: KubeObject): FencingTarget {
 }
 
 /**
- * S6. What is installed on a BareMetalHost is taken off only by a remediation that reprovisions and has stored so, from
- * a host that is truly off and has no owner, never of a control plane node, and after as many reboots as its strategy
- * has that turned it off.
+ * S6. Only a remediation that reprovisions and has stored this may remove the image of a BareMetalHost. The host must
+ * really be off and have no consumer, its node must not belong to the control plane, and the reboots of the strategy
+ * must have turned the host off before.
  */
 export const imageAfterReboots: Invariant = {
   name: "S6",
@@ -65,8 +64,7 @@ export const imageAfterReboots: Invariant = {
 };
 
 /**
- * Whether the operator of a BareMetalHost powers it on: it is to be on, has something to boot, and is kept off by no
- * agent.
+ * Whether the operator of a BareMetalHost would power it on: it should be on, has an image, and no agent keeps it off.
  */
 export function isOperated(object: KubeObject): boolean {
   const host = readBareMetalHost(object);
@@ -77,12 +75,12 @@ function losesImage({ object, previous }: Pick<Change, "object"> & { previous?: 
   return isInstalled(previous) && !isInstalled(object);
 }
 
-/** Whether something is to be installed on a BareMetalHost. */
+/** Whether the spec of a BareMetalHost has an image. */
 function isInstalled(object: KubeObject | undefined): boolean {
   return ["image", "customDeploy"].some((field) => fieldAt(object, "spec", field) !== undefined);
 }
 
-/** The order that a change of holds stands for; undefined where whether the host is held has not changed. */
+/** The order that a change of off requests stands for; undefined if it does not change whether the host is kept off. */
 export function holdOrder(
   { object, previous }: Change,
   agent: string,
@@ -93,14 +91,15 @@ export function holdOrder(
   const [now, before] = [object, previous].map((known) => (known === undefined ? undefined : readBareMetalHost(known)));
   if (now === undefined || before === undefined) return undefined;
   const isHeld = offRequestersOf(now).length > 0;
-  // A host whose image goes with the hold is not powered on, but wiped: `imageAfterReboots` judges that.
+  // If the image is removed together with the off request, the host is wiped and not powered on. `imageAfterReboots`
+  // checks that.
   if (isHeld === offRequestersOf(before).length > 0 || losesImage({ object, previous })) return undefined;
   const { name } = now.metadata;
   const power = hosts.get(name)?.power ?? "";
-  // Who gives a host up lets it go with the same write.
+  // A remediation that gives a host up removes its off request in the same write.
   const remediation = (storedOwner(now) ?? storedOwner(before))?.uid;
   const { attempt, retryCount = 0 } = remediations.get(remediation ?? "")?.status ?? {};
-  // A hold that is removed from a host that is on, which any program has powered, orders nothing.
+  // If the host is already on, the removal of the off request orders nothing.
   if (!isHeld && power !== "Off" && power !== "PoweringOff") return undefined;
   const isChange = !isHeld || power === "On" || power === "PoweringOn";
   return {

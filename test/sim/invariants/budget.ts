@@ -7,20 +7,20 @@ import type { Facts, Invariant } from "./facts.ts";
 import { agentWrite, isFinal } from "./facts.ts";
 
 /**
- * What has changed a moment ago is on its way to the agent, and its order to start on its way here; nodes tell times in
+ * Tolerance for changes that have not reached the agent yet, for its request in transit, and for node times in whole
  * seconds.
  */
 const ON_ITS_WAY_MS = 1_000;
-/** A view is believed that is late by 2 s. */
+/** The agent uses a view that is up to 2 s late. */
 const NODES_LAG_MAX_MS = 2_000;
 
 /**
- * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and in no
- * remediation, by storage of up to a second before (of up to 3 s before while the agent's watch on Nodes is held back),
- * and no other control plane node is in one. A remediation that a person ordered does not make a Ready node unhealthy:
- * as with upstream's health check, conditions tell that, and remediations of health checks. What serves a request of
- * another kind is started only if a user has requested it. Health checks here name `minHealthy` as a number, and select
- * by `matchLabels`.
+ * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and not being
+ * remediated, and no other control plane node is being remediated. The stored state of up to one second before counts
+ * (of up to 3 s before while the agent's watch on Nodes is delayed). As with upstream's health check, only conditions
+ * and remediations of health checks make a node unhealthy, not a remediation that a user created. A remediation for a
+ * request of another kind is started only if there is such a request. Health checks here have `minHealthy` as a number
+ * and select by `matchLabels`.
  */
 export const healthBudget: Invariant = {
   name: "S8",
@@ -57,11 +57,11 @@ export const healthBudget: Invariant = {
 
 const ZONE = "topology.kubernetes.io/zone";
 /**
- * From the read before the power-off until the host reads On; one that is undone may count, or no longer: its BMC may
- * never answer.
+ * States with a slot: from the read before the power-off until the host reads On. A remediation that is being undone
+ * may or may not count, because its BMC may never answer.
  */
 const UNDER_WAY: readonly string[] = ["Verifying", "PoweringOff", "Releasing", "Provisioning", "PoweringOn"];
-/** What may be away for long, and does not concern other remediations. */
+/** Reasons for long waits that do not concern other remediations. */
 const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "ClusterUnreachable",
   "ClusterExchanged",
@@ -69,15 +69,15 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "InputUnread",
   "UnknownState",
 ];
-/** How long a remediation may keep its place that waits for such, or beyond its deadline. */
+/** How long a remediation may keep its slot while it waits for one of these reasons or is past its deadline. */
 const SLOT_KEPT_MS = 60_000;
-/** How long one may wait for admission while there is a slot: admissions are decided again every few seconds. */
+/** How long a remediation may wait for admission while a slot is free. Admissions are decided every few seconds. */
 const STARVES_AFTER_MS = 60_000;
-/** How long a place may stay empty that was given back: the next one has to read that, and to store that it begins. */
+/** How long a released slot may stay free. The next remediation must read that, and store that it begins. */
 const HANDED_ON_MS = 10_000;
 
 /**
- * S8. No more hosts are remediated at once than the agents' options allow, in all and of one zone, by what is stored.
+ * S8. By the stored states, no more hosts are remediated at once than the agents' options allow, in total and per zone.
  */
 export const limitsHold: Invariant = {
   name: "S8",
@@ -88,7 +88,7 @@ export const limitsHold: Invariant = {
     const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
     if (write === undefined || write.type === "DELETED" || !isUnderWay(write.object)) return undefined;
     if (write.previous !== undefined && isUnderWay(write.previous)) return undefined;
-    // One that waits elsewhere may have given its place back a moment ago.
+    // A remediation that waits for another reason may have released its slot just now.
     const begun = inPlace(facts, 0);
     const zone = zoneOf(facts, nodeOf(write.object));
     const inZone = [...begun].filter((node) => zone !== undefined && zoneOf(facts, node) === zone).length;
@@ -100,9 +100,9 @@ export const limitsHold: Invariant = {
 };
 
 /**
- * S8, the other half. A remediation waits for admission only while as many others are at work as the limits
- * allow: one whose host reads On, whose cluster or API cannot be reached, or that is past its deadline makes no other
- * wait. etcd may.
+ * S8, the other half. A remediation waits for admission only while the limits are used up. A remediation does not count
+ * if its host reads On, if its cluster or API cannot be reached, or if it is past its deadline. The quorum of etcd may
+ * also make a remediation wait.
  */
 export const nobodyStarves: Invariant = {
   name: "S8",
@@ -141,14 +141,15 @@ function zoneOf(facts: Facts, node: string): string | undefined {
 }
 
 /**
- * Nodes of remediations at work. @param slackMs for how long those still count that may have given their place back.
+ * Nodes of remediations with a slot. @param slackMs for how long a remediation still counts after it may have released
+ * its slot.
  */
 function inPlace(facts: Facts, slackMs: number): Set<string> {
   const nodes = new Set<string>();
   for (const [uid, remediation] of facts.remediations) {
     const isPresent = facts.present.has(uid);
-    // An undo may count, or no longer, and so may one that has left its place a moment ago, even if it is deleted: to
-    // one that waits they do.
+    // An undo may or may not count, and neither is certain for a remediation that has just released its slot, even if
+    // it is deleted. For a waiting remediation, both count.
     const isUndoing = isPresent && remediation.status?.phase === "Undoing";
     const mayCount = slackMs > 0 && (isUndoing || hasJustLeft(facts, remediation));
     if (!((isPresent && isUnderWay(remediation)) || mayCount)) continue;
@@ -167,7 +168,7 @@ function hasGivenWay(facts: Facts, { status }: BareMetalRemediation, slackMs: nu
   if (reason === "Paused" || reason === "Maintenance") return false;
   const last = status?.timeline?.at(-1);
   const isElsewhere = WAITS_ELSEWHERE.includes(reason);
-  // An agent whose clock has jumped past a deadline must not take the place for one that was given back long ago.
+  // An agent whose clock has jumped past a deadline must not treat the slot as released long ago.
   if (!facts.clocksAgree) return isElsewhere || facts.atMs - facts.clocksDoubtedAtMs > SLOT_KEPT_MS;
   const deadlineMs = parseTimeMs(status?.attempt?.deadline) ?? Infinity;
   const sinceMs = isElsewhere && last?.step === reason ? parseTimeMs(last?.time) : undefined;
@@ -178,7 +179,7 @@ function isUnderWay({ status }: BareMetalRemediation): boolean {
   return UNDER_WAY.includes(status?.phase ?? "");
 }
 
-/** Nodes with a health check's remediation without a verdict. */
+/** Nodes with a remediation of a health check that has no verdict. */
 function remediated(facts: Facts, butUid?: string): string[] {
   return [...facts.present].flatMap((uid) => {
     const remediation = facts.remediations.get(uid);
@@ -197,7 +198,7 @@ function selects(check: NodeHealthCheck, node: Node): boolean {
   );
 }
 
-/** Whether it is Ready, or has ceased to be after that moment. */
+/** Whether the node is Ready, or stopped being Ready after that time. */
 function wasReady(node: Node, atMs: number): boolean {
   const ready = node.status.conditions?.find(({ type }) => type === "Ready");
   return ready?.status === "True" || (parseTimeMs(ready?.lastTransitionTime) ?? Number.NEGATIVE_INFINITY) > atMs;

@@ -7,19 +7,18 @@ import { isReady } from "../../../src/nodes/ready.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Invariant } from "./facts.ts";
 
-// Rules about the moment of an order: what the cluster reported by then must have been read.
+// Rules about the time of an order: the agent must have read what the cluster reported before.
 
 /**
- * How long what is stored may be unknown to an order: what an order rests on is looked at no more than 5 s before it is
- * sent, by a clock that may run a fifth too slowly. The rest is the time that the read and the order take.
+ * How old the state may be on which an order depends. It is read at most 5 s before the order is sent, by a clock that
+ * may run a fifth too slowly. The rest is the time of the read and of the order.
  */
 export const ORDER_GRACE_MS = 10_000;
 
 /**
- * S11. A node that has come back, by itself or by a person, is not powered off for the outage that is over: one that is
- * Ready in another boot than when the remediation began, unless it was Ready then. A host that is off already loses
- * nothing by an order, whatever is still stored of its node: an order that took effect late may have just turned it
- * off.
+ * S11. A node that has come back is not powered off for the past outage. It has come back if it is Ready in another
+ * boot than when the remediation began, unless it was Ready then. An order to a host that is already off is allowed: an
+ * order that took effect late may just have turned it off.
  */
 export const noOffOfReturned: Invariant = {
   name: "S11",
@@ -41,8 +40,8 @@ export const noOffOfReturned: Invariant = {
 };
 
 /**
- * S12. The stop switch holds power-offs, and maintenance of a target every order, from the moment they are stored,
- * whatever a watch shows. A host is not left off for a target that cannot be read.
+ * S12. From the time when they are stored, the stop switch holds power-offs and maintenance of a target holds every
+ * order, whatever a watch shows. A host does not stay off because its target cannot be read.
  */
 export const holdsFromStored: Invariant = {
   name: "S12",
@@ -65,8 +64,8 @@ export const holdsFromStored: Invariant = {
 };
 
 /**
- * S13. A remediation that a restore has brought back, or that no agent has read for ten minutes, powers off no node
- * that was Ready when it began, unless a person has confirmed it or a health check lists the node as unhealthy.
+ * S13. A remediation that a restore has created again, or that no agent has read for ten minutes, powers off no node
+ * that was Ready when it began, unless a user has confirmed it or a health check lists the node as unhealthy.
  */
 export const noOffForStale: Invariant = {
   name: "S13",
@@ -86,29 +85,29 @@ export const noOffForStale: Invariant = {
   },
 };
 
-/** How old a remediation is, by the true time, that comes back without status. */
+/** The age, by the real time, from which a remediation without status is stale. */
 const STALE_MS = 600_000;
 
-/** Whether a remediation that has no status yet is of long ago, or was restored. */
+/** Whether a remediation without status is old or was restored. */
 export function isStale({ metadata }: KubeObject, epochMs: number): boolean {
   const createdAtMs = parseTimeMs(metadata.creationTimestamp) ?? epochMs;
   return metadata.labels?.[RESTORED_BY_VELERO] !== undefined || epochMs - createdAtMs >= STALE_MS;
 }
 
-/** The key of the stop switch among what holds orders; the others are names of targets. */
+/** The key of the stop switch in the map of holds. The other keys are names of targets. */
 export const PAUSED = "the stop switch";
 
-/** Whether a stop switch as it is stored stops, until its own end (`pauseEndMs`). */
+/** Whether a stored stop switch is on. `pauseEndMs` is its end. */
 export function isPaused({ data }: ConfigMap): boolean {
   return stops(data, 0);
 }
 
-/** When a pause ends by itself; never where it does not say. */
+/** The end of a pause; Infinity if it has none. */
 export function pauseEndMs({ data }: ConfigMap): number {
   return parseTimeMs(data?.["until"]) ?? Infinity;
 }
 
-/** The boot in which a node is Ready; undefined where it is not. */
+/** The boot in which a node is Ready; undefined if it is not Ready. */
 export function readyBoot(node: Node): string | undefined {
   return isReady(node) ? (node.status.nodeInfo?.bootID ?? "unknown") : undefined;
 }

@@ -3,13 +3,13 @@ import type { Facts, Invariant, OrderRecord } from "./facts.ts";
 
 // Rules about remediations that began before the duration of their nodes was over.
 
-/** From the moment at which a host that was off is powered on to the last order that may not know of it. */
+/** How long after a host was powered on an order may still be sent without this knowledge. */
 const READ_GRACE_MS = 6_000;
 
 /**
- * S16. Until the duration of its node is over, a host belongs to the user who powers it on: a remediation that began
- * early neither forces it off once it has come back, nor powers it on, unless it undoes what it did. What a device has
- * misreported excuses a power-off.
+ * S16. Until the duration of its node is over, the user decides about the power of a host: a remediation that began
+ * early neither powers it off after it has come back, nor powers it on, unless this undoes its own power-off. A wrong
+ * report of a device excuses a power-off.
  */
 export const leavesReturned: Invariant = {
   name: "S16",

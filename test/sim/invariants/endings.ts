@@ -8,9 +8,9 @@ import { agentWrite, conditionOf, isFinal, ownerOf } from "./facts.ts";
 import { hostsWithoutQuorum } from "./quorum.ts";
 
 /**
- * S3. A remediation that ends, by its verdict or by being let go, has not left off the host that it turned off: unless
- * its devices or its target failed and its verdict says so, another remediation waits for the host and takes it as it
- * is, or its Machine was deleted, whose host belongs to the controller that deprovisions it.
+ * S3. A remediation that ends does not leave the host off that it turned off. Exceptions: its devices or its target
+ * failed and its verdict says so; another remediation waits for the host and takes it over; or its Machine was deleted,
+ * so that the host belongs to the controller that deprovisions it.
  */
 export const notLeftOff: Invariant = {
   name: "S3",
@@ -22,7 +22,7 @@ export const notLeftOff: Invariant = {
       (order) => order.remediation === ended.metadata.uid && order.outcome === "Started",
     );
     if (last === undefined || last.order !== "ForceOff") return undefined;
-    // Another client has powered it on since, and turned it off again.
+    // Since then another client has powered the host on and off again.
     if ((facts.leftOffAtMs.get(last.host) ?? -Infinity) > last.atMs) return undefined;
     const isOff = ["Off", "PoweringOff"].includes(facts.hosts.get(last.host)?.power ?? "");
     if (!isOff || isInOtherHands(facts, ended) || facts.operated.has(last.host)) return undefined;
@@ -34,7 +34,7 @@ export const notLeftOff: Invariant = {
   },
 };
 
-/** Whether another remediation of the same node goes on, or has powered the host since. */
+/** Whether another remediation of the same node is in progress, or has powered the host since then. */
 function isInOtherHands(facts: Facts, ended: BareMetalRemediation): boolean {
   const { uid } = ended.metadata;
   return [...facts.present].some((other) => {
@@ -47,7 +47,7 @@ function nodeOf({ metadata, status }: BareMetalRemediation): string {
   return status?.node?.name ?? metadata.annotations?.["remediation.medik8s.io/node-name"] ?? metadata.name;
 }
 
-/** The remediation that an agent's write has just given its verdict, or let go without one. */
+/** The remediation that this write of an agent has ended, with a verdict or by removing the finalizer. */
 function endedBy(step: Step): BareMetalRemediation | undefined {
   const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
   if (write === undefined) return undefined;
@@ -58,8 +58,9 @@ function endedBy(step: Step): BareMetalRemediation | undefined {
 }
 
 /**
- * S6. A host is set to be reinstalled only by a remediation that reprovisions, never on a control plane node, and after
- * reboots that truly turned the host off: all of its own (Escalate), or an earlier remediation's (Reprovision).
+ * S6. Only a remediation that reprovisions sets a host to be reinstalled, never for a control plane node, and only
+ * after reboots that really turned the host off: all of its own (Escalate), or those of an earlier remediation
+ * (Reprovision).
  */
 export const rebootBeforeReprovision: Invariant = {
   name: "S6",
@@ -75,7 +76,7 @@ export const rebootBeforeReprovision: Invariant = {
     if (CONTROL_PLANE_ROLES.some((role) => role in labels))
       return `control plane host ${host} was set to be reinstalled`;
     const { type, retryLimit, requireReboot } = remediation.spec.strategy;
-    // A host that was off already is as good: what counts is that it was off.
+    // An order to a host that was already off counts as well.
     const offs = facts.orders.filter(
       (order) => order.host === host && order.order === "ForceOff" && order.outcome !== "Refused",
     );
@@ -83,7 +84,7 @@ export const rebootBeforeReprovision: Invariant = {
       const cycles = new Set(
         offs.filter((order) => order.remediation === owner).map((order) => order.attempt?.retryCount),
       );
-      // The reprovision's own power-off is the last of them.
+      // The last cycle is the power-off of the reprovision itself.
       return cycles.size > 1 + retryLimit || retryCount > 1 + retryLimit
         ? undefined
         : `${host} was set to be reinstalled after ${cycles.size - 1} reboots of ${1 + retryLimit}`;
@@ -93,7 +94,7 @@ export const rebootBeforeReprovision: Invariant = {
   },
 };
 
-/** S6. No boot override is left behind: a verdict that leaves one says so, and only where a device failed. */
+/** S6. No boot override is left behind. If a device fails, it may stay, and the verdict says so. */
 export const noOverrideLeft: Invariant = {
   name: "S6",
   says: "no boot override is left behind",
@@ -110,9 +111,8 @@ export const noOverrideLeft: Invariant = {
 };
 
 /**
- * S10. An agent takes its finalizer off a remediation that is not being deleted only once that has its verdict and
- * keeps no labels for a node that it deleted. That it has no mark and owns no host by then is a rule of its own
- * (`finalHasNothing`).
+ * S10. An agent removes its finalizer from a remediation that is not being deleted only if the remediation has its
+ * verdict and stores no labels of a deleted Node. `finalHasNothing` checks that it has no mark and owns no host then.
  */
 export const finalizerKeptWhileOwing: Invariant = {
   name: "S10",
@@ -135,7 +135,7 @@ function bearsFinalizer({ metadata }: BareMetalRemediation): boolean {
   return metadata.finalizers?.includes(FINALIZER) === true;
 }
 
-/** Whether it has deleted a Node that has not joined again, and keeps what that had. */
+/** Whether the remediation has deleted a Node that has not joined again, and stores its labels. */
 function owesLabels(remediation: BareMetalRemediation): boolean {
   const isAwaited = conditionOf(remediation, "PermanentNodeDeletionExpected")?.status === "True";
   const { backup, replacement } = remediation.status ?? {};
@@ -143,11 +143,11 @@ function owesLabels(remediation: BareMetalRemediation): boolean {
 }
 
 /**
- * L1. Once faults have stopped for long enough: every remediation has its verdict and, if it owes nothing, none of our
- * finalizers, every Ready node is free of our marks, and nothing is owned; with a health check every node is Ready or
- * has a remediation, unless etcd has lost its quorum. Called at the end of a run, not at each step.
+ * L1. Some time after all faults have ended, every remediation has its verdict and, if nothing is left to restore, none
+ * of our finalizers. No Ready node has our marks, and no host is owned. With a health check, every node is Ready or has
+ * a remediation, unless etcd has lost its quorum. Called at the end of a run, not at each step.
  *
- * @returns how each thing that is not settled stands.
+ * @returns a description of each thing that is not settled.
  */
 export function unsettled(facts: Facts): string[] {
   const left: string[] = [];
@@ -165,7 +165,7 @@ export function unsettled(facts: Facts): string[] {
       left.push(`${name} has its verdict, and keeps the finalizer`);
   }
   const ready = [...facts.nodes.values()].filter(isNodeReady).length;
-  // With fewer healthy nodes than a health check keeps nothing may be started, and none comes back by itself.
+  // With fewer healthy nodes than `minHealthy`, nothing may be started, and no node comes back by itself.
   const mayStart =
     facts.checks.size > 0 && [...facts.checks.values()].every(({ spec }) => ready >= Number(spec.minHealthy ?? 0));
   const held = hostsWithoutQuorum(facts);

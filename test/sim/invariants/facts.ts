@@ -9,29 +9,29 @@ import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { bmcOfAddress } from "../rack-driver.ts";
 
-/** What is true of a host, whatever is reported of it. `hack/rack`'s Host is one. */
+/** The real state of a host, whatever its BMC reports. `hack/rack`'s Host implements this. */
 export interface HostTruth {
   readonly name: string;
   readonly power: SimulatedPower;
-  /** Whether an OS here may still write to volumes: a frozen one may, until the power is truly off. */
+  /** Whether an OS may still write to volumes. A frozen OS may, until the power is really off. */
   readonly canWrite: boolean;
   readonly workloads: ReadonlyMap<string, Workload>;
   readonly bootSetting: { enabled: "Disabled" | "Once" };
   readonly spec: { readonly labels: Readonly<Record<string, string>> };
 }
 
-/** All that is true of the world, as the invariants judge it: what storage holds, and what the hosts truly do. */
+/** The real state of the world for the invariants: the stored objects, and the real state of the hosts. */
 export interface Facts {
-  /** True time, milliseconds. */
+  /** Real monotonic time, milliseconds. */
   readonly atMs: number;
-  /** The same as wall-clock time. */
+  /** The same time on the wall clock. */
   readonly epochMs: number;
   readonly hosts: ReadonlyMap<string, HostTruth>;
   readonly nodes: ReadonlyMap<string, Node>;
   /** By `namespace/name`. */
   readonly pods: ReadonlyMap<string, Pod>;
   readonly attachments: ReadonlyMap<string, VolumeAttachment>;
-  /** By UID, those that are gone included, as they were last. */
+  /** By UID, including deleted ones in their last state. */
   readonly remediations: ReadonlyMap<string, BareMetalRemediation>;
   /** UIDs of remediations that are in storage. */
   readonly present: ReadonlySet<string>;
@@ -39,74 +39,71 @@ export interface Facts {
   readonly targets: ReadonlyMap<string, FencingTarget>;
   /** By name. */
   readonly checks: ReadonlyMap<string, NodeHealthCheck>;
-  /** Who holds the agents' lease, by storage; undefined where agents run without one. */
+  /** The stored holder of the agent lease; undefined if agents run without a lease. */
   readonly leader: { holder: string } | undefined;
   /** Power orders of agents that reached a host, oldest first. */
   readonly orders: readonly OrderRecord[];
-  /** When each host was last seen to leave Off; absent for one that is off. */
+  /** When each host last left Off; absent for a host that is off. */
   readonly notOffSinceMs: ReadonlyMap<string, number>;
-  /** When each host has left Off last, whatever it is now; absent for one that never has. */
+  /** When each host last left Off, whatever its state is now; absent if it never did. */
   readonly leftOffAtMs: ReadonlyMap<string, number>;
-  /** Names of the nodes that bear our out-of-service taint, signed. */
+  /** Names of the nodes with our signed out-of-service taint. */
   readonly fenced: ReadonlySet<string>;
-  /** How many hosts agents may remediate at once, in all and of one zone: any number by default. */
+  /** How many hosts agents may remediate at once, in total and per zone: any number by default. */
   readonly limits: { hosts: number; perZone: number };
-  /** UIDs of objects of other kinds that have asked for a remediation so far. */
+  /** UIDs of objects of other kinds that have requested a remediation so far. */
   readonly asked: ReadonlySet<string>;
-  /** Hosts that the operator of their BareMetalHost powers on, if they are off. */
+  /** Hosts that the operator of their BareMetalHost would power on if they are off. */
   readonly operated: ReadonlySet<string>;
-  /** By UID of a remediation, when a warning with each reason was last given about it. */
+  /** By UID of a remediation, the time of its last warning with each reason. */
   readonly warnedAtMs: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** By UID of a remediation, since when its state and the reason of its condition Processing are as they are. */
+  /**
+   * By UID of a remediation, the time since which its state and the reason of its condition Processing are unchanged.
+   */
   readonly waits: ReadonlyMap<string, Wait>;
-  /** By UID of a remediation that has failed, the agent that stored so, before this step. */
+  /** By UID of a failed remediation, the agent that stored the failure before this step. */
   readonly failedBy: ReadonlyMap<string, { agent: string; atMs: number }>;
-  /** By UID of a remediation, its node as an agent first stored it. */
+  /** By UID of a remediation, its node as first stored by an agent. */
   readonly begun: ReadonlyMap<
     string,
     { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }
   >;
-  /** By name of a node that is Ready by storage, in which boot and since when. */
+  /** By name of a node that is Ready in storage, its boot and the time since which it is Ready. */
   readonly readySince: ReadonlyMap<string, { bootID: string; sinceMs: number }>;
-  /** By name of a node that was Ready and is not, by storage, since when. */
+  /** By name of a node that is no longer Ready in storage, the time since which it is not. */
   readonly notReadySinceMs: ReadonlyMap<string, number>;
-  /**
-   * Names of hosts on which, according to a user, etcd has no member any more: by the status of their targets.
-   */
+  /** Names of hosts that, according to a user, no longer have an etcd member (status of their targets). */
   readonly clearedMembers: ReadonlySet<string>;
   /** Whether etcd runs on machines outside of the cluster. */
   readonly isEtcdExternal: boolean;
-  /** What holds power orders by storage, and since when: `PAUSED`, and names of targets in maintenance. */
+  /** The stored holds of power orders with their start: `PAUSED`, and names of targets in maintenance. */
   readonly heldSinceMs: ReadonlyMap<string, number>;
-  /** By UID of the Node, the taints (`taintKey`) that agents have put there. */
+  /** By UID of the Node, the taints (`taintKey`) that agents have added. */
   readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
   /**
-   * Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader.
+   * The time since which nothing has hampered the leader: no crash, stop, fault of the API server or change of leader.
    */
   readonly calmSinceMs: number;
-  /** When a call of agents, as `get nodes`, was last made to fail or to take long; undefined where it never was. */
+  /** When a fault last affected a call of agents, such as `get nodes`; undefined if it never did. */
   hamperedAtMs(call: string): number | undefined;
-  /** Whether no device and no target has failed so far, so that a host has no excuse for being left off. */
+  /** Whether no device and no target has failed so far, so that there is no excuse for leaving a host off. */
   readonly devicesWell: boolean;
-  /**
-   * Whether a watch on Nodes is held back right now: what a detector counts is then the nodes as they were a moment
-   * ago.
-   */
+  /** Whether a watch on Nodes is delayed now. A detector then counts the nodes in an earlier state. */
   readonly nodesLag: boolean;
-  /** Whether the agents' clocks go as fast as the world's and agree with each other. */
+  /** Whether the agents' clocks have the speed of the world's clock and agree with each other. */
   readonly clocksAgree: boolean;
-  /** Whether the clock of an API server was ever set: its stamps no longer show how old an object is. */
+  /** Whether the clock of an API server was ever moved, so that its timestamps no longer show the age of an object. */
   readonly isServerClockSet: boolean;
-  /** When a clock has jumped last, or was first seen to go wrong. */
+  /** When a clock last jumped, or was first wrong. */
   readonly clocksDoubtedAtMs: number;
 }
 
-/** How long a remediation has been in its state, for its reason, by storage. */
+/** How long a remediation has been stored with its state and reason. */
 export interface Wait {
   /** Its state, and the reason of its condition Processing. */
   of: string;
   sinceMs: number;
-  /** Since when it was as it was before that. */
+  /** The start of the wait before this one. */
   previousSinceMs: number;
 }
 
@@ -114,18 +111,18 @@ export interface Wait {
 export interface OrderRecord {
   atMs: number;
   agent: string;
-  /** The host that truly got it. */
+  /** The host that really received it. */
   host: string;
   order: PowerOrderType;
   outcome: OrderOutcome;
-  /** The remediation that owned the target at that moment, and its attempt as stored. */
+  /** The remediation that owned the target at that time, and its stored attempt. */
   remediation: string | undefined;
   attempt: { id: string; action: string; retryCount: number } | undefined;
 }
 
-/** One step of the world. An invariant sees the facts as they are right after it. */
+/** One step of the world. An invariant gets the facts right after the step. */
 export type Step =
-  /** An object changed. `by` names the agent that wrote; undefined: another client. */
+  /** An object changed. `by` names the agent that wrote it; undefined for another client. */
   | { type: "wrote"; by: string | undefined; change: Change }
   | { type: "ordered"; record: OrderRecord }
   /** `remediation` owns the target that names the BMC, or owned it when that was deleted. */
@@ -144,15 +141,16 @@ export interface Invariant {
   name: string;
   /** The rule in one sentence. */
   says: string;
-  /** @returns how the step breaks the rule; undefined where it does not. Pure. */
+  /** @returns how the step breaks the rule; undefined if it does not. Pure. */
   check(facts: Facts, step: Step): string | undefined;
 }
 
-/** The remediation that has signed a mark on a node; undefined where that mark is not there or has no signature. */
+/** The remediation that has signed a mark on a node; undefined if the mark is missing or not signed. */
 export function signerOf(node: Node | undefined, mark: "outOfService" | "quarantine"): string | undefined {
   const find = (taint: Pick<Taint, "key" | "effect">): Taint | undefined =>
     (node?.spec.taints ?? []).find((present) => sameTaint(present, taint));
-  // A kubelet can write the annotation of the first; a taint shows who has set it.
+  // A kubelet can write the annotation of the out-of-service taint, so the signature is a second taint, which it cannot
+  // write.
   if (mark === "outOfService") return find(OUT_OF_SERVICE) && find(FENCED)?.value?.split(".")[0];
   return find(QUARANTINE) && node?.metadata.annotations?.[QUARANTINED_BY]?.split("/")[0];
 }
@@ -168,30 +166,31 @@ export function conditionOf(
   return status?.conditions?.find((condition) => condition.type === type);
 }
 
-/** `step` as a write of an agent to an object of that kind. */
+/** `step` if it is a write of an agent to an object of that kind. */
 export function agentWrite<T extends KubeObject>(
   step: Step,
   kind: string,
 ): { by: string; type: Change["type"]; object: T; previous: T | undefined } | undefined {
   if (step.type !== "wrote" || step.by === undefined || step.change.object.kind !== kind) return undefined;
   const { type, object, previous } = step.change;
-  // The kind says what the object looks like.
+  // The kind determines the type of the object.
   return { by: step.by, type, object: object as T, previous: previous as T | undefined };
 }
 
-/** The BMC that a target names: its first device's. */
+/** The key of the BMC of a target, which is that of its first device. */
 export function keyOfTarget({ spec }: FencingTarget): string | undefined {
   const address = spec.devices[0]?.address;
   return address === undefined ? undefined : bmcOfAddress(address);
 }
 
-/** Kubernetes distinguishes the taints of a node by key and effect. */
+/** The identity of a taint. Kubernetes distinguishes the taints of a node by key and effect. */
 export function taintKey({ key, effect }: { key: string; effect: string }): string {
   return `${key}:${effect}`;
 }
 
 /**
- * The owner of a target that is its node's: one whose target was given another node by a person owns nothing any more.
+ * The owner of a target if it remediates the node of the target. If a user has changed the node of the target, the
+ * owner no longer owns it.
  */
 export function ownerOf(facts: Facts, target: FencingTarget): BareMetalRemediation | undefined {
   const owner = facts.remediations.get(target.status?.owner?.uid ?? "");

@@ -8,8 +8,8 @@ import { INVARIANTS } from "./all.ts";
 import type { Change, Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
 import { signerOf } from "./facts.ts";
 
-// Each invariant is seen to break, on facts made by hand, and to hold on their lawful counterpart. Its name is that of
-// the rule.
+// Shows with invented facts that each invariant can be broken, and that it holds for the corresponding allowed facts. A
+// test has the name of the rule.
 
 export const FENCED = { spec: { taints: [OUT_OF_SERVICE, { ...FENCED_TAINT, value: "r1" }] } };
 
@@ -23,7 +23,7 @@ export const ORDER: OrderRecord = {
   attempt: { id: "a1", action: "ForceOff", retryCount: 0 },
 };
 
-/** The rules of that name that the step breaks. */
+/** The violations of the rules of this name by the step. */
 export function broken(name: string, facts: Facts, step: Step): string[] {
   return INVARIANTS.filter((invariant) => invariant.name === name).flatMap(
     (invariant) => invariant.check(facts, step) ?? [],

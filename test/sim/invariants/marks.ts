@@ -11,9 +11,9 @@ type TaintName = Pick<Taint, "key" | "effect">;
 type Backup = NonNullable<NonNullable<BareMetalRemediation["status"]>["backup"]>;
 
 /**
- * S5. Of a Node an agent changes only our taints with their signatures; a Node that replaces one that we deleted gets
- * what was saved and is missing. Our own out-of-service
- * taint has a second taint that says so: without that it is foreign.
+ * S5. On a Node an agent changes only our taints and their signatures. A Node that replaces one that we deleted also
+ * gets saved values that are missing. Our out-of-service taint has a second taint as its signature. Without it, the
+ * taint is foreign.
  */
 export const onlyOwnMarks: Invariant = {
   name: "S5",
@@ -39,7 +39,7 @@ export const onlyOwnMarks: Invariant = {
   },
 };
 
-/** What the latest remediation that has saved anything saved of the Node that this one replaces. */
+/** The last stored backup of the Node that this one replaces. */
 function backupFor(facts: Facts, node: Node): Backup | undefined {
   const saved = [...facts.remediations.values()].findLast(
     ({ status }) =>
@@ -50,7 +50,7 @@ function backupFor(facts: Facts, node: Node): Backup | undefined {
   return saved?.status?.backup;
 }
 
-/** A key whose value changed, other than `ours` and what `saved` gave back where nothing was. */
+/** A changed key, except for `ours` and for missing keys that were restored from `saved`. */
 function foreignChange(
   before: Readonly<Record<string, string>> = {},
   after: Readonly<Record<string, string>> = {},
@@ -82,7 +82,7 @@ function isOurs(taint: TaintName): boolean {
   return sameTaint(taint, QUARANTINE) || sameTaint(taint, FENCED);
 }
 
-/** S7. The taint is put on only by a remediation that says that the host's identity is verified. */
+/** S7. Only a remediation that has stored that the identity of the host is verified adds the taint. */
 export const verifiedBeforeTaint: Invariant = {
   name: "S7",
   says: "identity unverified: no taint",
@@ -156,13 +156,12 @@ function ownedByFinal(facts: Facts, name: string): string | undefined {
     : undefined;
 }
 
-/** Reasons of a failure that tell of a host that is not, or may not be, the one that is meant. */
+/** Reasons of failures in which the host is or may be the wrong one. */
 const WRONG_HOST_REASONS: readonly string[] = ["WrongHost", "IdentityMismatch", "IdentityUnknown"];
 
 /**
- * S7. A remediation that fails since its host is not the one that is meant says so in the places that users read: in
- * its condition at once, and in a warning before the agent that found it goes on, unless something hampers that agent
- * meanwhile.
+ * S7. A remediation that fails because of a wrong host reports this where users look: at once in its condition, and in
+ * a warning before the agent continues, unless something hampers that agent.
  */
 export const wrongHostIsSaid: Invariant = {
   name: "S7",
@@ -183,7 +182,7 @@ export const wrongHostIsSaid: Invariant = {
   },
 };
 
-/** S10. A host is taken only from an owner that has its verdict, or is gone; and a verdict never changes. */
+/** S10. A host is taken only from an owner that has its verdict or is deleted, and a verdict never changes. */
 export const oneOwner: Invariant = {
   name: "S10",
   says: "one remediation owns a host at a time, and a verdict never changes",
@@ -203,7 +202,7 @@ export const oneOwner: Invariant = {
   },
 };
 
-/** S9. An agent that does not hold the lease changes only the lease and its own events. */
+/** S9. An agent that does not hold the lease changes only the lease and its own Kubernetes Events. */
 export const onlyTheLeader: Invariant = {
   name: "S9",
   says: "without the lease no effect at all",

@@ -16,15 +16,15 @@ import { isPaused, isStale, PAUSED, pauseEndMs, readyBoot } from "./came-back.ts
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step, Wait } from "./facts.ts";
 import { conditionOf, keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
-/** Where agents of a simulation have the leases of their installations. */
+/** The namespace of the agent leases in a simulation. */
 const LEASE_NAMESPACE = "ironfence";
 const REMEDIATOR_LEASE = clusterLeaseName("remediator");
 
-/** Broken rules that are kept; one that is broken at every step would fill the memory. */
+/** The most violations that are kept. A rule that is broken at every step would fill the memory. */
 const VIOLATIONS_MAX = 20;
 /**
- * Until another agent leads once the leader is dead: its lease of 15 s and a try every 2 s, by a clock that runs a
- * fifth too slowly.
+ * Time until another agent leads after the leader has died: a lease of 15 s and an attempt every 2 s, by a clock that
+ * runs a fifth too slowly.
  */
 const TAKEOVER_MAX_MS = 22_000;
 
@@ -34,10 +34,10 @@ export interface Violation {
   what: string;
 }
 
-/** Keeps the facts of one world and checks the invariants after every step of it. */
+/** Keeps the facts of one world, and checks the invariants after every step. */
 export class Observer {
   readonly violations: Violation[] = [];
-  /** The agent that is writing right now: requests take effect within the call that makes them. */
+  /** The agent that is writing now. Requests take effect synchronously within their call. */
   actor: string | undefined;
   readonly orders: OrderRecord[] = [];
   readonly #clock: Clock;
@@ -49,7 +49,7 @@ export class Observer {
   readonly #remediations = new Map<string, BareMetalRemediation>();
   readonly #present = new Set<string>();
   readonly #targets = new Map<string, FencingTarget>();
-  /** Targets that are gone, by BMC. */
+  /** Deleted targets, by BMC. */
   readonly #gone = new Map<string, FencingTarget>();
   readonly #checks = new Map<string, NodeHealthCheck>();
   readonly #notOffSinceMs = new Map<string, number>();
@@ -65,28 +65,28 @@ export class Observer {
     string,
     { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }
   >();
-  /** By UID of a remediation with a status, whether it was stale when it got that. */
+  /** By UID of a remediation with a status, whether it was stale when it got its first status. */
   readonly #stale = new Map<string, boolean>();
   readonly #readySince = new Map<string, { bootID: string; sinceMs: number }>();
   readonly #notReadySinceMs = new Map<string, number>();
   readonly #clearedMembers = new Set<string>();
   #isEtcdExternal = false;
   readonly #heldSinceMs = new Map<string, number>();
-  /** When the pause ends by itself, by the API server's clock. */
+  /** The end of the pause by the clock of the API server. */
   #pauseEndsMs = Infinity;
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
-  /** Holders of leases: agents by their installation, and the installation that remediates in this cluster. */
+  /** Holders of leases: the leader of each installation, and the installation that remediates in this cluster. */
   readonly #holders = new Map<string, string>();
   #installation = "";
   #calmSinceMs = 0;
   #hampers = 0;
-  /** By call: how often it is hampered now, and when that last ended. */
+  /** By call: the number of faults that affect it now, and when the last one ended. */
   readonly #hampered = new Map<string, { count: number; endedMs: number }>();
   #isAtOnce = false;
   readonly #stopped = new Set<string>();
-  /** Since when each agent runs. Undefined in a cluster whose agents run in another one. */
+  /** The start of each running agent. Undefined in a cluster whose agents run in another cluster. */
   #running: Map<string, number> | undefined;
   readonly #diedMs = new Map<string, number>();
   #devicesWell = true;
@@ -120,7 +120,7 @@ export class Observer {
     parts.clock.afterStep = () => this.#step({ type: "passed" });
   }
 
-  /** Calls `listener` with every step but the mere passing of time. */
+  /** Calls `listener` for every step in which more happens than that time passes. */
   onStep(listener: (step: Step, facts: Facts) => void): void {
     this.#listeners.push(listener);
   }
@@ -129,23 +129,23 @@ export class Observer {
     return this.#facts;
   }
 
-  /** Agents of an installation of this world lead under the lease of that name. */
+  /** Registers the lease under which agents of an installation lead. */
   useLease(installation: string): void {
     this.#leader ??= { holder: "" };
     if (!this.#holders.has(installation)) this.#holders.set(installation, "");
   }
 
-  /** Agents of this world get these limits. */
+  /** Sets the limits of the agents in this world. */
   limit(limits: Facts["limits"]): void {
     this.#limits = limits;
   }
 
-  /** The etcd of this world is not on its hosts. */
+  /** Declares that etcd does not run on the hosts of this world. */
   useExternalEtcd(): void {
     this.#isEtcdExternal = true;
   }
 
-  /** An agent has recorded an Event. */
+  /** Records a Kubernetes Event of an agent. */
   noted({ type, reason, regarding }: EventNote): void {
     if (type !== "Warning") return;
     const { uid } = regarding.metadata;
@@ -153,7 +153,7 @@ export class Observer {
     this.#warnedAtMs.set(uid, warnedAtMs.set(reason, this.#clock.monotonicMs()));
   }
 
-  /** Runs `act`, whose writes are those of `agent`, as far as it gets without waiting. */
+  /** Runs `act` until its first await. Its writes count as those of `agent`. */
   as<T>(agent: string, act: () => T): T {
     const before = this.actor;
     this.actor = agent;
@@ -164,7 +164,7 @@ export class Observer {
     }
   }
 
-  /** Runs `act`, whose changes are one: rules are looked at when all of them are there. */
+  /** Runs `act`. Rules are checked only after all its changes. */
   atOnce(act: () => void): void {
     this.disturb();
     this.#isAtOnce = true;
@@ -173,18 +173,18 @@ export class Observer {
     this.#step({ type: "passed" });
   }
 
-  /** Something hampers an agent from now on, or has just ceased to. */
+  /** Records that something hampers an agent, or has just stopped hampering it. */
   disturb(): void {
     this.#calmSinceMs = this.#clock.monotonicMs();
   }
 
-  /** Calls without which no agent can do its work fail or take long from now on, or do so no more. */
+  /** Records whether calls that every agent needs now fail or take long. */
   hamper(isHampered: boolean): void {
     this.disturb();
     this.#hampers += isHampered ? 1 : -1;
   }
 
-  /** Calls such as `get nodes` fail or take long from now on, or do so no more. */
+  /** Records whether calls such as `get nodes` now fail or take long. */
   hamperCalls(calls: readonly string[], isHampered: boolean): void {
     for (const call of calls) {
       const { count = 0 } = this.#hampered.get(call) ?? {};
@@ -197,14 +197,14 @@ export class Observer {
     return known === undefined || known.count === 0 ? known?.endedMs : this.#clock.monotonicMs();
   }
 
-  /** An agent is stopped, or goes on: while that is the leader no agent acts. */
+  /** Records that an agent is stopped or resumed. While the leader is stopped, no agent acts. */
   setStopped(agent: string, isStopped: boolean): void {
     this.disturb();
     if (isStopped) this.#stopped.add(agent);
     else this.#stopped.delete(agent);
   }
 
-  /** An agent begins, having seen nothing, or has ended: while none runs nothing is done. */
+  /** Records that an agent starts, without any knowledge, or has ended. While none runs, nothing is done. */
   setRunning(agent: string, isRunning: boolean): void {
     this.disturb();
     this.#running ??= new Map();
@@ -212,13 +212,13 @@ export class Observer {
     else this.#running.delete(agent);
   }
 
-  /** An agent has ended without giving its lease back: until that has run out no agent leads. */
+  /** Records that an agent has ended without releasing its lease. Until the lease expires, no agent leads. */
   noteDeath(agent: string): void {
     this.disturb();
     this.#diedMs.set(agent, this.#clock.monotonicMs());
   }
 
-  /** Who holds the lease of the installation that holds the cluster's leads. */
+  /** Updates the leader: the holder of the lease of the installation that works in this cluster. */
   #learnLease({ metadata, spec }: Lease): void {
     const { namespace = "", name } = metadata;
     const holder = spec.holderIdentity ?? "";
@@ -240,22 +240,22 @@ export class Observer {
     if (isStopped || this.#hampers > 0 || this.#running?.size === 0) return atMs;
     const diedMs = holder === undefined ? undefined : this.#diedMs.get(holder);
     if (diedMs === undefined) return this.#calmSinceMs;
-    // An agent that began later has to see for itself that the lease is not renewed.
+    // An agent that started later must observe itself that the lease is not renewed.
     const lookingSinceMs = Math.max(diedMs, Math.min(...(this.#running?.values() ?? [diedMs])));
     return Math.max(this.#calmSinceMs, Math.min(atMs, lookingSinceMs + TAKEOVER_MAX_MS));
   }
 
-  /** A watch on Nodes is held back from now on, or is not any more. */
+  /** Records whether a watch on Nodes is delayed now. */
   holdNodes(isHeld: boolean): void {
     this.#heldNodes += isHeld ? 1 : -1;
   }
 
-  /** Watches on Nodes lag by so much from now on. */
+  /** Records the delay of watches on Nodes. */
   lagNodes(byMs: number): void {
     this.#nodesLagMs = byMs;
   }
 
-  /** The clock of an API server is set. */
+  /** Records that the clock of an API server was moved. */
   doubtServerClock(): void {
     this.#isServerClockSet = true;
     this.doubtClocks();
@@ -292,7 +292,7 @@ export class Observer {
     const { uid, name, namespace = "" } = object.metadata;
     const keep = <T extends KubeObject>(map: Map<string, T>, key: string): void => {
       if (type === "DELETED") map.delete(key);
-      // The kind says what the object looks like.
+      // The kind determines the type of the object.
       else map.set(key, object as T);
     };
     switch (object.kind) {
@@ -372,13 +372,13 @@ export class Observer {
     const wasStale = this.#stale.get(metadata.uid) ?? isStale(remediation, this.#server.nowMs());
     this.#stale.set(metadata.uid, wasStale);
     const { name, bootID, wasReady, cluster } = status?.node ?? {};
-    // Nodes of other clusters are not among the facts.
+    // The facts contain no nodes of other clusters.
     const isElsewhere = cluster !== undefined && cluster.own !== true;
     if (isElsewhere || wasReady === undefined || name === undefined || this.#begun.has(metadata.uid)) return;
     this.#begun.set(metadata.uid, { node: name, bootID, wasReady, isStale: wasStale });
   }
 
-  /** A target that is gone, or names another node, is of no help to a host that is off. */
+  /** Tracks targets. A target that was deleted or changed to another node cannot help a host that is off. */
   #learnTarget(type: Change["type"], target: FencingTarget, previous: FencingTarget | undefined): void {
     const wasMember = previous?.status?.etcdMember !== undefined && target.status?.etcdMember === undefined;
     if (wasMember && this.actor === undefined) this.#clearedMembers.add(target.spec.nodeName);
@@ -389,7 +389,8 @@ export class Observer {
   }
 
   /**
-   * A taint is an agent's from the write of an agent that puts it on until it is off; checked before this write counts.
+   * Tracks the taints of agents: a taint is an agent's from the write that adds it until it is removed. The rules are
+   * checked before this write counts.
    */
   #learnTaints({ type, object, previous }: Change): void {
     const { uid } = object.metadata;
@@ -430,7 +431,7 @@ export class Observer {
     this.#step({ type: "ordered", record });
   }
 
-  /** The target that names the BMC; the last that did where it is gone: an order may be on its way still. */
+  /** The target of a BMC or, if it was deleted, the last one: an order may still be in transit. */
   #targetOf(bmc: string): FencingTarget | undefined {
     for (const target of this.#targets.values()) if (keyOfTarget(target) === bmc) return target;
     return this.#gone.get(bmc);
@@ -446,7 +447,7 @@ export class Observer {
     for (const listener of this.#listeners) listener(step, this.#facts);
   }
 
-  /** Notes a broken rule, once. */
+  /** Records a violation once. */
   report(invariant: string, what: string): void {
     const known = this.violations.some(
       (other) => other.invariant === invariant && digitless(other.what) === digitless(what),
@@ -455,7 +456,7 @@ export class Observer {
     this.violations.push({ invariant, atMs: this.#clock.monotonicMs(), what });
   }
 
-  /** The facts as they are whenever they are asked for. */
+  /** Facts that always show the present state. */
   #liveFacts(hosts: ReadonlyMap<string, HostTruth>): Facts {
     const now = (): number => this.#clock.monotonicMs();
     const epoch = (): number => this.#clock.nowMs();
@@ -537,7 +538,7 @@ export class Observer {
 }
 
 function taintKeys(node: KubeObject | undefined): Set<string> {
-  // Only called for Nodes.
+  // This is only called for Nodes.
   return new Set((node as Node | undefined)?.spec.taints?.map(taintKey));
 }
 

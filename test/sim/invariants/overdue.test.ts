@@ -37,11 +37,11 @@ describe("S14: what waits past its deadline is reported", () => {
   });
 
   it("S14: what waits past its deadline is reported counts no warning that is older than the present wait", () => {
-    // As if a call to the API had failed, had gone through, and failed again.
+    // Simulates a call to the API that has failed, succeeded, and failed again.
     const again = { ...waiting("ApiFailing", 0), ...since(30_000, 20_000) };
     assertBroken("S14", world({ ...again, ...warnedAt(29_000) }), PASSED, /without a warning/);
     assertHolds("S14", world({ ...again, ...warnedAt(30_000) }), PASSED);
-    // Nor for the moment until the warning follows the status, nor while no status can be stored.
+    // The rule also holds in the moment between status and warning, and while no status can be stored.
     const justNow = { ...waiting("PowerOnTimeout", 0), ...since(99_500, 20_000) };
     assertBroken("S14", world({ ...justNow, ...warnedAt(19_000) }), PASSED, /without a warning/);
     assertHolds("S14", world({ ...justNow, ...warnedAt(20_000) }), PASSED);

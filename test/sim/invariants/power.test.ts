@@ -159,7 +159,7 @@ describe("S4", () => {
       record: { ...ORDER, attempt: { id: "a1", action: "None", retryCount: 0 } },
     };
     assertBroken("S4", world({ orders: [ORDER], ...known }), unintended, /without a stored intent/);
-    // An AC cycle by outlets is one for a host that is off.
+    // An AC cycle by outlets is for a host that is off.
     const cycled = remediations(remediation({ acCycle: { attemptID: "a1" } }));
     assertBroken("S4", world({ orders: [ORDER], ...cycled }), unintended, /without a stored intent/);
     const none: Step = { ...unintended, record: { ...unintended.record, outcome: "NoChange" } };

@@ -8,23 +8,23 @@ import type { Facts, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite, conditionOf, signerOf } from "./facts.ts";
 
 /**
- * How long our taint may stand on a host that has left Off while nothing hampers the agent: the power is read again
- * each 1.5 s, an answer that fails counts as a loss once the last Off is 5 s old, and the taint comes off in one
- * request. The rest is slack for calls that run into their deadline.
+ * How long our taint may stay on a host that has left Off while nothing hampers the agent. The power is read every 1.5
+ * s, failed reads count as a lost proof when the last Off is 5 s old, and one request removes the taint. The rest is
+ * slack for calls that reach their deadline.
  */
 export const TAINT_GRACE_MS = 10_000;
 
 /**
- * How long a host that another client powers on is still taken for off: its power is read 5 s apart at most, and a
- * request that was on its way then takes its time.
+ * How long a host that another client powers on may still count as off. Its power is read at least every 5 s, and a
+ * request may still be in transit.
  */
 const READ_GRACE_MS = 6_000;
 
 /**
- * S1. What lets Kubernetes move pods and volumes away (our out-of-service taint, a pod that we end, a Node that we
- * delete) is done only while the host is truly off; no order to power on leaves while our taint is on. A host that
- * another client has just powered on is excused for as long as the proof that it was off holds: no agent could know
- * sooner.
+ * S1. Writes that let Kubernetes move pods and volumes away (our out-of-service taint, a pod that we end, a Node that
+ * we delete) happen only while the host is really off. No power-on is sent while our taint is on the node. If another
+ * client has just powered the host on, there is an excuse as long as the proof of Off is valid, because no agent could
+ * know earlier.
  */
 export const onlyWhileOff: Invariant = {
   name: "S1",
@@ -59,14 +59,14 @@ function mustBeOff(facts: Facts, name: string, what: string): string | undefined
   return `${what} while ${name} is ${host.power}`;
 }
 
-/** Whether a host that was off has been powered on within `READ_GRACE_MS`, and not by us. */
+/** Whether another client has powered a host on within the last `READ_GRACE_MS`. */
 function wasJustTurnedOn(facts: Facts, { name, power }: HostTruth): boolean {
   const sinceMs = facts.notOffSinceMs.get(name) ?? -Infinity;
   const isOurs = facts.orders.some(({ host, order, atMs }) => host === name && order === "On" && atMs >= sinceMs - 1);
   return power !== "PoweringOff" && !isOurs && sinceMs > 0 && facts.atMs - sinceMs <= READ_GRACE_MS;
 }
 
-/** S1, the other half: a host that comes on while it is fenced loses our taint within `TAINT_GRACE_MS`. */
+/** S1, the other half: if a host comes on while it is fenced, our taint is removed within `TAINT_GRACE_MS`. */
 export const taintFollowsPower: Invariant = {
   name: "S1",
   says: `our taint does not outlast the proof by more than ${TAINT_GRACE_MS} ms`,
@@ -83,8 +83,8 @@ export const taintFollowsPower: Invariant = {
 };
 
 /**
- * S2. A volume that one writer may use at a time never has two: pods on different hosts that can write. Any other
- * client that puts the out-of-service taint on the node of a host that runs is responsible for the consequences.
+ * S2. A single-writer volume never has two writers: pods on different hosts that can write. Another client that puts
+ * the out-of-service taint on the node of a running host is responsible for the consequences.
  */
 export const oneWriter: Invariant = {
   name: "S2",
@@ -112,8 +112,8 @@ function bearsForeignTaint(node: Node | undefined): boolean {
 }
 
 /**
- * S3. On is ordered only by a remediation that stored the intent: after its workloads have left, after the drain
- * timeout, or to undo what an abort or failure left.
+ * S3. Only a remediation that has stored the intent orders On: after its workloads have left, after the drain timeout,
+ * or to undo a power-off after an abort or failure.
  */
 export const onOnlyAfterRelease: Invariant = {
   name: "S3",
@@ -141,8 +141,8 @@ export const onOnlyAfterRelease: Invariant = {
 };
 
 /**
- * S3. What is reported as drained is: no pod that must leave is bound to the node, and no volume of another is
- * attached.
+ * S3. A node that is reported as drained really is: no pod that must leave is bound to it, and no volume of such a pod
+ * is attached.
  */
 export const drainedIsTrue: Invariant = {
   name: "S3",
@@ -168,7 +168,7 @@ export const drainedIsTrue: Invariant = {
   },
 };
 
-/** S4. At most one power-off takes effect for each attempt id, and each was stored as an intent before. */
+/** S4. At most one power-off takes effect per attempt id, and each was stored as an intent before. */
 export const onePowerOffAnId: Invariant = {
   name: "S4",
   says: "at most one power-off order takes effect per attempt id, each with its intent stored before",
@@ -176,7 +176,7 @@ export const onePowerOffAnId: Invariant = {
     if (step.type !== "ordered" || step.record.order !== "ForceOff") return undefined;
     const { host, attempt, outcome, remediation } = step.record;
     const { acCycle } = facts.remediations.get(remediation ?? "")?.status ?? {};
-    // Outlets that interrupt the mains power of a host that is off.
+    // For an AC cycle, outlets interrupt the mains power of a host that is off.
     if (outcome === "NoChange" && acCycle !== undefined && acCycle.attemptID === attempt?.id) return undefined;
     if (attempt?.action !== "ForceOff") return `${host} was ordered off without a stored intent`;
     if (outcome !== "Started") return undefined;
@@ -189,10 +189,7 @@ function isPowerOff({ order, outcome }: OrderRecord): boolean {
   return order === "ForceOff" && outcome === "Started";
 }
 
-/**
- * S4. A remediation cycles a host no more often than 1 + retryLimit times, and cuts it off no more than `ORDERS_MAX`
- * times in each.
- */
+/** S4. A remediation power-cycles a host at most 1 + retryLimit times, with at most `ORDERS_MAX` power-offs in each. */
 export const boundedCycles: Invariant = {
   name: "S4",
   says: "power cycles never exceed 1 + retryLimit, and the orders in each are bounded",

@@ -1,14 +1,14 @@
 import { ETCD_ROLE } from "../../../src/api/names/labels.ts";
 import type { Facts, HostTruth, Invariant } from "./facts.ts";
 
-/** How old the reads may be that a power-off rests on: a member that has just failed counts as up for so long. */
+/** How old the reads may be on which a power-off depends. A member that has just failed counts as up for this time. */
 const READ_GRACE_MS = 10_000;
 const ROLES = [ETCD_ROLE, "node-role.kubernetes.io/control-plane"];
 
 /**
- * S15. Etcd keeps its quorum without a host that is powered off: more than half of its members are up on other hosts. A
- * member whose Node was deleted is still a member, as long as a target names its host and no user has removed the
- * record of it there. What is off already may be ordered off again.
+ * S15. etcd keeps its quorum without a host that is powered off: more than half of its members are up on other hosts. A
+ * member whose Node was deleted still counts, as long as a target names its host and no user has removed its record
+ * there. A host that is already off may be ordered off again.
  */
 export const quorumKept: Invariant = {
   name: "S15",
@@ -18,7 +18,7 @@ export const quorumKept: Invariant = {
       return undefined;
     if (facts.isEtcdExternal) return undefined;
     const { host, remediation } = step.record;
-    // A host that was proven off in this power cycle has taken its member with it already.
+    // The member of a host that was proven off in this power cycle is already down.
     if (facts.remediations.get(remediation ?? "")?.status?.attempt?.offConfirmedAt !== undefined) return undefined;
     const members = membersOf(facts);
     if (!members.includes(host)) return undefined;
@@ -30,8 +30,8 @@ export const quorumKept: Invariant = {
 };
 
 /**
- * The hosts of etcd if it has lost its quorum. None of them is powered off then, and the health check begins with one
- * of them at a time: an operator has to act. A real API server does not answer either.
+ * The hosts of etcd if it has lost its quorum; otherwise none. Then none of them is powered off, and the health check
+ * starts one remediation at a time, so an operator must act. A real API server would not answer either.
  */
 export function hostsWithoutQuorum(facts: Facts): string[] {
   if (facts.isEtcdExternal) return [];
@@ -39,7 +39,7 @@ export function hostsWithoutQuorum(facts: Facts): string[] {
   return members.filter((name) => facts.readySince.has(name)).length > members.length / 2 ? [] : members;
 }
 
-/** Hosts with a member of etcd: what their Nodes, or no Nodes, say of them makes no difference. */
+/** Hosts with an etcd member, whatever their Nodes report and whether they exist. */
 function membersOf(facts: Facts): string[] {
   const hosts = [...facts.hosts.values()].filter(({ name }) => facts.nodes.has(name) || isInUse(facts, name));
   for (const role of ROLES) {

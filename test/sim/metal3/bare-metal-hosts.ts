@@ -14,7 +14,7 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import type { Cluster } from "../cluster.ts";
 import { kubeletClient } from "../kubelet-client.ts";
 
-/** Where BareMetalHosts, Metal3Machines and the BMCs' Secrets lie: not the agent's own namespace. */
+/** The namespace of BareMetalHosts, Metal3Machines and the Secrets of BMCs. It differs from the agent's own. */
 export const METAL3 = "metal3";
 
 export const METAL3_MACHINES: ResourceType = {
@@ -27,16 +27,16 @@ export const METAL3_MACHINES: ResourceType = {
 
 export interface BareMetalHostsOptions {
   operator?: OperatorOptions;
-  /** Whether each host is used by a Metal3Machine; it is by default. */
+  /** Whether a Metal3Machine uses each host: true by default. */
   used?: boolean;
 }
 
-/** The host of a cluster that has BareMetalHosts: its Node says whose it is. */
+/** A host of a cluster with BareMetalHosts. The providerID of its Node names its BareMetalHost. */
 export function providedHost(name: string): HostSpec & { providerID: string } {
   return { name, providerID: `metal3://${METAL3}/${name}/${name}-machine` };
 }
 
-/** A BareMetalHost for each host of a cluster, and their operator at work. */
+/** A BareMetalHost for each host of a cluster, and their running operator. */
 export class BareMetalHosts {
   readonly operator: BareMetalHostOperator;
   readonly #cluster: Cluster;
@@ -77,7 +77,7 @@ export class BareMetalHosts {
     return found && readBareMetalHost(found);
   }
 
-  /** Changes a host: a merge patch of the whole object, or of its status. */
+  /** Changes a host with a merge patch of the whole object or of its status. */
   edit(name: string, patch: Record<string, unknown>, subresource?: "status"): void {
     this.#cluster.server.collection(BARE_METAL_HOSTS).mergePatch({ namespace: METAL3, name }, patch, subresource);
   }

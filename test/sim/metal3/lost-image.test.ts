@@ -10,7 +10,7 @@ function imageOf(world: Metal3World): unknown {
   return fieldAt(host, "spec", "image");
 }
 
-/** A host that is installed again, as far as its image is off; then its remediation is removed by force. */
+/** Reprovisions a host until its image is removed, then removes its remediation by force. */
 async function lose(world: Metal3World, killed: boolean): Promise<unknown> {
   world.edit({ spec: { consumerRef: null } });
   const before = imageOf(world);

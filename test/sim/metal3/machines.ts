@@ -31,7 +31,7 @@ const CLUSTERS: ResourceType = { ...MACHINES, kind: "Cluster", plural: "clusters
 const CLUSTER = "c";
 const LABELS = { "cluster.x-k8s.io/cluster-name": CLUSTER };
 
-/** A Metal3Remediation, as far as tests read it. */
+/** The fields of a Metal3Remediation that tests read. */
 export interface Metal3Request extends KubeObject {
   status?: { phase?: string; retryCount?: number };
 }
@@ -84,7 +84,7 @@ export class Metal3Machines {
     return [...children].find(({ metadata }) => metadata.name.startsWith(`${name}-`));
   }
 
-  /** What a health check of Cluster API does. */
+  /** Requests a remediation, as a health check of Cluster API does. */
   ask(name: string, strategy: Record<string, unknown> = {}): void {
     this.#cluster.create(
       METAL3_REMEDIATIONS,
@@ -93,7 +93,9 @@ export class Metal3Machines {
     );
   }
 
-  /** A health check over all Machines that makes a Metal3Remediation once a node has been unhealthy for 5 s. */
+  /**
+   * Creates a health check over all Machines that creates a Metal3Remediation when a node has been unhealthy for 5 s.
+   */
   createHealthCheck(): void {
     const template = { namespace: METAL3, name: "reboot" };
     const spec = { strategy: { type: "Reboot", timeoutSeconds: 100 } };
@@ -116,7 +118,7 @@ export class Metal3Machines {
     );
   }
 
-  /** The Machines' Cluster, which has been set up: a health check waits for that. */
+  /** Creates the Cluster of the Machines in the ready state, for which a health check waits. */
   #createCluster(): void {
     const key = { namespace: METAL3, name: CLUSTER };
     const lastTransitionTime = "2026-01-01T00:00:00Z";
@@ -136,8 +138,8 @@ export class Metal3Machines {
   }
 
   /**
-   * What is not as it is in the end: a request that is to go or that a health check has for a Ready node, or a
-   * remediation that is not requested any more.
+   * What has not settled yet: a request that is being deleted or that a health check has for a Ready node, or a
+   * remediation without its request.
    */
   unmet(): string[] {
     return this.#cluster.rack.hosts.flatMap(({ name: node }) => {

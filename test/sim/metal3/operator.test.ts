@@ -216,7 +216,7 @@ describe("a remediation that is taken away by force", () => {
 
 describe("a family that is switched off during a fence", () => {
   it("a family that is switched off during a fence leaves the host off without our taint; the verdict says what to do, and the next remediation takes it over", () =>
-    // Whose family is not served cannot be let go.
+    // If the family is not served, the agent cannot release the host.
     Metal3World.run({ breaks: ["S3", "S10"] }, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0 });

@@ -5,7 +5,8 @@ import type { Metal3Request } from "./machines.ts";
 import { METAL3_REMEDIATIONS, Metal3Machines } from "./machines.ts";
 import { Metal3World } from "./world.ts";
 
-// Metal3Remediations through their whole story: request, child, state machine, BareMetalHost, its operator, node.
+// Metal3Remediations from the beginning to the end: request, child remediation, state machine, BareMetalHost, its
+// operator, node.
 
 class Story {
   readonly world: Metal3World;

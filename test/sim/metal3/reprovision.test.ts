@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { METAL3, Metal3World } from "./world.ts";
 
-// A BareMetalHost that Metal3 installs again, with its operator at work.
+// A BareMetalHost that Metal3 installs again, with its running operator.
 
 const STRATEGY = { type: "Reprovision", via: "BareMetalHost", requireReboot: false } as const;
 
@@ -14,7 +14,7 @@ function imageOf(world: Metal3World): unknown {
 
 const step = (world: Metal3World): string | undefined => world.remediation("n1")?.status?.installation?.step;
 
-/** @param isUsed whether a Metal3Machine goes on using the host. @returns what is installed on it. */
+/** @param isUsed whether a Metal3Machine keeps using the host. @returns the image that is installed on it. */
 async function begin(world: Metal3World, isUsed = false): Promise<string> {
   if (!isUsed) world.edit({ spec: { consumerRef: null } });
   const host = await world.hang();

@@ -4,11 +4,13 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { isFinal } from "../invariants/facts.ts";
 import { Metal3World } from "./world.ts";
 
-// Random runs: three actors on one host, each of which may be away, restart or change its mind. METAL3_SEEDS=17,18
-// plays those, METAL3_WALKS=100 so many.
+// Random runs with three actors on one host, each of which may stop, restart or change its intention.
+// METAL3_SEEDS=17,18 plays these seeds, METAL3_WALKS=100 plays 100 runs.
 
 const FIRST_SEED = 1;
-/** Runs that a rule was once wrong about: an agent was blamed for a taint while none ran, and as soon as one began. */
+/**
+ * Runs for which a rule was once wrong: it blamed an agent for a taint while none ran, and as soon as one had started.
+ */
 const KEPT_SEEDS = [60_931_038];
 const seeds = process.env["METAL3_SEEDS"]?.split(",").map(Number) ?? [
   ...KEPT_SEEDS,
@@ -24,7 +26,7 @@ const TIMES = { powerOffTimeout: "60s", powerOnTimeout: "90s", timeout: "120s", 
 
 type Deed = (world: Metal3World, random: () => number) => Promise<void> | void;
 
-/** `calm` undoes each, so that the random run can end. */
+/** The random deeds. `calm` undoes each of them, so that the run can end. */
 const deeds: Record<string, Deed> = {
   killAgent: async (world, random) => {
     await world.killAgent();
@@ -54,7 +56,7 @@ const deeds: Record<string, Deed> = {
   remediateAgain: (world) => remediateAnew(world),
 };
 
-/** As a health check does, up to as many as a random run can distinguish. */
+/** Creates another remediation, as a health check does, up to the number that a random run can distinguish. */
 function remediateAnew(world: Metal3World): void {
   const name = NAMES.find((free) => world.remediation(free) === undefined);
   if (name === undefined || world.rack.host("n1").os === "running") return;

@@ -14,8 +14,7 @@ import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
 import { BareMetalHosts, METAL3, providedHost } from "./bare-metal-hosts.ts";
 
-// A simulated cluster whose hosts are BareMetalHosts with their operator at work: a third actor in addition to agent
-// and nodes.
+// A simulated cluster whose hosts are BareMetalHosts. Their operator is a third actor in addition to agent and nodes.
 
 export { METAL3 };
 
@@ -25,16 +24,16 @@ export interface Metal3Options {
   annotations?: Record<string, string>;
   /** Fields of host n1's spec. */
   spec?: Record<string, unknown>;
-  /** Whether the cluster is its own workload cluster, whatever the name: for Machines of Cluster API. */
+  /** Whether the cluster is its own workload cluster, for Machines of Cluster API. */
   ownCluster?: boolean;
-  /** What is served in addition to BareMetalHosts. */
+  /** Families that are served in addition to BareMetalHosts. */
   families?: readonly Family[];
-  /** Names of the rules that are broken in the end, since no agent could keep them. */
+  /** Names of rules that are expected to be broken, because no agent could keep them. */
   breaks?: readonly string[];
 }
 
 export class Metal3World extends Cluster {
-  /** Every power order that a host got, from any sender. */
+  /** Every power order that a host received, from any sender. */
   readonly powerLog: string[] = [];
   readonly phases: string[] = [];
   readonly notes: EventNote[] = [];
@@ -66,7 +65,7 @@ export class Metal3World extends Cluster {
     });
   }
 
-  /** Runs `test` on a world of its own; afterwards no rule may be broken and nothing may be left running. */
+  /** Runs `test` on a new world. Afterwards, no rule may be broken and nothing may still run. */
   static async run(options: Metal3Options, test: (world: Metal3World) => Promise<void>): Promise<void> {
     const world = new Metal3World(options);
     world.startAgent();
@@ -90,7 +89,7 @@ export class Metal3World extends Cluster {
     return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
   }
 
-  /** @param families what the agent serves. */
+  /** @param families the families that the agent serves. */
   startAgent(families = this.#families): void {
     this.#agents += 1;
     this.#agent = new AgentProcess(this, {
@@ -103,7 +102,7 @@ export class Metal3World extends Cluster {
     });
   }
 
-  /** Ends the agent where it stands. */
+  /** Kills the agent. */
   async killAgent(): Promise<void> {
     await this.#agent?.stop();
   }
@@ -118,7 +117,7 @@ export class Metal3World extends Cluster {
     return this.#hosts.get(name) ?? assert.fail(`BareMetalHost ${name}`);
   }
 
-  /** Changes host n1: a merge patch of the whole object, or of its status. */
+  /** Changes a host with a merge patch of the whole object or of its status. */
   edit(patch: Record<string, unknown>, subresource?: "status", name = "n1"): void {
     this.#hosts.edit(name, patch, subresource);
   }
@@ -151,7 +150,7 @@ export class Metal3World extends Cluster {
     await this.until(`${name} is ${phase}`, () => this.remediation(name)?.status?.phase === phase);
   }
 
-  /** A dead node, seen as such by the cluster. */
+  /** Hangs a host, and waits until the cluster notices. */
   async hang(name = "n1"): Promise<Host> {
     const host = this.rack.host(name);
     host.hang();
@@ -159,7 +158,7 @@ export class Metal3World extends Cluster {
     return host;
   }
 
-  /** A dead node n1 with the pod db on it. */
+  /** The same for n1 with the pod db on it. */
   async hangWithPod(): Promise<void> {
     this.createPod("n1", "db");
     await this.clock.advance(3_000);
@@ -191,13 +190,13 @@ export class Metal3World extends Cluster {
     this.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name });
   }
 
-  /** Removes the remediation from storage, as users in a hurry do. */
+  /** Removes the finalizers of the remediation, as an impatient user does. */
   dropFinalizers(name = "n1"): void {
     const patch = { metadata: { finalizers: null } };
     this.server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace: NAMESPACE, name }, patch);
   }
 
-  /** Nothing of ironfence is left on host n1 but the record of its reboot. */
+  /** Asserts that ironfence has left only the record of the reboot on host n1. */
   assertClean(): void {
     const keys = Object.keys(this.bmh().metadata.annotations ?? {});
     assert.deepEqual(this.offRequests(), []);

@@ -9,7 +9,7 @@ import { WorkloadWorld } from "./world.ts";
 const REBOOT = { retryLimit: 0, powerOffTimeout: "60s", drainTimeout: "60s", powerOnTimeout: "60s", timeout: "120s" };
 const REPROVISION = { ...REBOOT, type: "Reprovision", requireReboot: false, timeout: "10m" };
 
-/** How each state is reached in which the cluster is cut. */
+/** Strategies with which a remediation reaches each state, in which the cluster is then cut off. */
 const STATES: Readonly<Record<Exclude<StateName, "Succeeded" | "Failed">, Record<string, unknown>>> = {
   Resolving: REBOOT,
   Verifying: REBOOT,
@@ -21,7 +21,7 @@ const STATES: Readonly<Record<Exclude<StateName, "Succeeded" | "Failed">, Record
   Restoring: REBOOT,
   Undoing: REBOOT,
 };
-/** In these the host may be off: its taint may stand, or its Node is still to be deleted. */
+/** In these states the host may be off: its taint may be on the node, or its Node is still to be deleted. */
 const MAY_STAY_OFF: readonly string[] = ["PoweringOff", "Releasing", "Provisioning", "Undoing"];
 
 for (const [phase, strategy] of Object.entries(STATES)) {

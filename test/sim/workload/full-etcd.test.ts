@@ -5,7 +5,7 @@ import { WorkloadWorld } from "./world.ts";
 const NO_SPACE = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;
 const WRITES = { verbs: ["create", "patch", "update", "delete"], client: "agent" } as const;
 
-/** Until the agent has reported that etcd refuses its taint. */
+/** Waits until the agent has reported that etcd refuses its taint. */
 async function refused(world: WorkloadWorld): Promise<void> {
   await world.until("the taint is refused", () => world.notes.some(({ note }) => note.includes("database space")));
 }
@@ -20,7 +20,7 @@ describe("a node whose BMC powers another host, in a workload cluster whose etcd
         workload.rack.bmc("n1").rewire(workload.rack.host("n2"));
         workload.rack.bmc("n1").pretendIdentity({ systemUUID: workload.rack.host("n1").spec.systemUUID });
         const uid = world.machine("m1", "n1");
-        // Everything can be read, and no client can write: the kubelet of n1 cannot renew its lease either.
+        // Every client can read, and none can write, so the kubelet of n1 cannot renew its lease either.
         workload.network.cut.add("n1");
         await world.until("n1 is not Ready", () => !workload.isReady("n1"));
         workload.server.faults.inject({ match: WRITES, times: Infinity, action: NO_SPACE });

@@ -14,8 +14,8 @@ const STRATEGY = {
 };
 
 /**
- * A fence with DeleteNode of a BareMetalHost whose disk has failed, as far as its verdict: no target keeps its cluster
- * connected.
+ * Fences a BareMetalHost with a failed disk, with DeleteNode, until its verdict. There is no target that keeps its
+ * cluster connected.
  */
 async function failed(world: WorkloadWorld): Promise<void> {
   const nodes = world.workload.server.collection(NODES);

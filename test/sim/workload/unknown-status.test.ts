@@ -12,7 +12,7 @@ const CRDS = {
   namespaced: false,
 };
 
-/** Has the CRD of a later version, in which a node's cluster may be anything. */
+/** Makes the CRD accept any value for the cluster of a node, as the CRD of a later version may do. */
 function acceptAnyCluster(world: WorkloadWorld): void {
   const definitions = world.management.server.collection(CRDS);
   const key = { name: "baremetalremediations.ironfence.io" };
@@ -31,8 +31,8 @@ interface Definition {
 }
 
 /**
- * A node is deleted, and the agent ends; another version stores where it lives in a form of its own. The remediation is
- * undone.
+ * Ends the agent after it has deleted a node. Another version stores the cluster of the node in its own form. Then the
+ * remediation is undone.
  */
 async function undone(world: WorkloadWorld, cluster: object): Promise<string> {
   acceptAnyCluster(world);

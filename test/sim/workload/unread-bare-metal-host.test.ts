@@ -10,7 +10,7 @@ import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/
 import { NAMESPACE } from "../world.ts";
 import { WorkloadWorld } from "./world.ts";
 
-// BareMetalHosts that cannot be read: a power-off must not go out late for that, and no host may stay off for it.
+// BareMetalHosts that cannot be read. This must not lead to a late power-off, and no host may stay off because of it.
 
 const HOST = "/apis/metal3.io/v1alpha1/namespaces/caps/baremetalhosts/n3";
 const LIST = "/apis/metal3.io/v1alpha1/baremetalhosts";
@@ -21,13 +21,13 @@ const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "has no answer": { kind: "hang" },
 };
 
-/** Each read of the BareMetalHost goes wrong from now on. */
+/** Makes every read of the BareMetalHost fail from now on. */
 function spoil(world: WorkloadWorld, action: Fault["action"]): void {
   const match = { client: "agent", method: "GET", watch: false, pathPrefix: HOST };
   world.management.server.faults.inject({ match, times: Infinity, action });
 }
 
-/** Does that as soon as the intent of a power-off is stored, before the order. */
+/** Calls `act` when the intent of a power-off is stored, before the order. */
 function atIntent(world: WorkloadWorld, act: () => void): void {
   let done = false;
   world.management.server.onChange(({ object }) => {
@@ -38,10 +38,7 @@ function atIntent(world: WorkloadWorld, act: () => void): void {
   });
 }
 
-/**
- * Gives host n3 of the management cluster, which a FencingTarget describes, a BareMetalHost that its operator has let
- * go.
- */
+/** Adds a detached BareMetalHost for host n3 of the management cluster, which also has a FencingTarget. */
 async function twin(world: WorkloadWorld): Promise<void> {
   const { management } = world;
   const targets = management.server.collection<FencingTarget>(FENCING_TARGETS);

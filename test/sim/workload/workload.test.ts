@@ -579,8 +579,8 @@ describe("a remediation of a workload cluster's node that is gone without an und
 
   it("a remediation of a workload cluster's node that is gone without an undo is not one that another cluster's agent has signed", () =>
     WorkloadWorld.run({}, async (world) => {
-      // The workload cluster's own agent fences its n1; ours has fenced a node that the management cluster is a Cluster
-      // of.
+      // The workload cluster's own agent fences its n1. Our agent has fenced a node of the management cluster, which is
+      // itself a Cluster.
       world.sign("workload", "n1", "uid-of-its-own/a1");
       world.sign("management", "n1", "uid-of-another/a1@caps/w9");
       await world.clock.advance(60_000);

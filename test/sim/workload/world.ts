@@ -29,10 +29,10 @@ import { Cluster, NAMESPACE } from "../cluster.ts";
 import { METAL3_MACHINES } from "../metal3/bare-metal-hosts.ts";
 import { bears } from "../world.ts";
 
-// A management cluster, a workload cluster, and a stranger that its kubeconfig may lead to: nodes, pods and hosts of
-// all have the same names.
+// A management cluster, a workload cluster, and a foreign cluster to which the kubeconfig may lead. Nodes, pods and
+// hosts have the same names in all of them.
 
-/** Where the workload cluster's Cluster and Machines lie. */
+/** The namespace of the Cluster and Machines of the workload cluster. */
 export const CAPS = "caps";
 export const WORKLOAD: ClusterRef = { namespace: CAPS, name: "w1" };
 
@@ -65,11 +65,11 @@ export interface WorkloadOptions {
   targets?: boolean;
   /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
-  /** An option says that the Cluster is the one that the agent runs in; its kubeconfig is not read then. */
+  /** Whether an option of the agent says that the Cluster is its own cluster, so that its kubeconfig is not read. */
   ownCluster?: boolean;
 }
 
-/** The providerID of a node: namesakes of several clusters have different ones. */
+/** The providerID of a node. Nodes of the same name in several clusters have different ones. */
 export function providerID(place: Place, node: string): string {
   return `metal3://${place}/${node}/${node}-machine`;
 }
@@ -114,7 +114,7 @@ export class WorkloadWorld {
     if (options.targets !== false)
       for (const { name, spec } of this.workload.rack.hosts) this.#aim(name, spec.systemUUID);
     for (const place of PLACES) {
-      // A taint may come and go within one step.
+      // A taint may be added and removed within one step.
       this[place].server.onChange(({ object }) => {
         if (object.kind === "Node") this.#check();
       });
@@ -131,7 +131,7 @@ export class WorkloadWorld {
     this.clock.afterStep = () => this.#check();
   }
 
-  /** Runs `test` on a world of its own; afterwards no rule may be broken and nothing may be left running. */
+  /** Runs `test` on a new world. Afterwards, no rule may be broken and nothing may still run. */
   static async run(options: WorkloadOptions, test: (world: WorkloadWorld) => Promise<void>): Promise<void> {
     const world = new WorkloadWorld(options);
     world.startAgent();
@@ -187,7 +187,7 @@ export class WorkloadWorld {
     await this.management.stopCluster();
   }
 
-  /** The way to the workload cluster breaks; after a while that is known. */
+  /** Breaks the connection to the workload cluster. The agent notices this after a while. */
   cut(): void {
     this.#isCut = true;
     this.clock.schedule(3_000, () => {
@@ -206,7 +206,7 @@ export class WorkloadWorld {
     this.#reconnect();
   }
 
-  /** A node of the management cluster has a target that names it by the Cluster that leads there, and no other one. */
+  /** Gives a node of the management cluster a single target, which names it by the Cluster that leads there. */
   aimAtOwn(host: string): void {
     const targets = this.management.server.collection<FencingTarget>(FENCING_TARGETS);
     const plain = targets.get({ namespace: NAMESPACE, name: host }) ?? assert.fail();
@@ -218,30 +218,30 @@ export class WorkloadWorld {
       { namespace: NAMESPACE, name: `own-${host}` },
       { spec: { ...plain.spec, clusterRef, identity: { systemUUID } } },
     );
-    // The workload cluster's own has the same node by name.
+    // The target of the workload cluster names a node of the same name.
     targets.delete({ namespace: NAMESPACE, name: `w1-${host}` });
   }
 
-  /** The Cluster is deleted in the management cluster, and with it the way to it. */
+  /** Deletes the Cluster in the management cluster, and so the connection to it. */
   deleteCluster(): void {
     this.management.server.collection(CLUSTERS).delete(WORKLOAD);
     this.cut();
   }
 
-  /** Has the Cluster deleted, and created again under its name, as another object. */
+  /** Deletes the Cluster, and creates another one of the same name. */
   replaceCluster(): void {
     this.management.server.collection(CLUSTERS).delete(WORKLOAD);
     this.management.create(CLUSTERS, { namespace: CAPS, name: WORKLOAD.name }, { spec: {} });
     this.leadTo("stranger");
   }
 
-  /** From now on the kubeconfig of the workload cluster leads to that one. */
+  /** Changes the kubeconfig of the workload cluster to lead to `place`. */
   leadTo(place: Place): void {
     this.#leadsTo = place;
     this.#reconnect();
   }
 
-  /** From now on the API server that the kubeconfig leads to says that it is that cluster. */
+  /** Lets the API server of the kubeconfig claim to be the cluster `place`. */
   claimToBe(place: Place): void {
     this.#claims = place;
     this.#reconnect();
@@ -252,9 +252,9 @@ export class WorkloadWorld {
   }
 
   /**
-   * A Machine of the cluster that the kubeconfig leads to; with its node unless that is undefined.
+   * Creates a Machine of the workload cluster, with its node unless that is undefined.
    *
-   * @param named the providerID that it has; absent: its node's; empty for none.
+   * @param named its providerID; that of its node by default; empty for none.
    * @returns its UID.
    */
   machine(
@@ -283,7 +283,7 @@ export class WorkloadWorld {
     return found === undefined ? [] : readMachine(found).conditions;
   }
 
-  /** A host of the workload cluster as a BareMetalHost, released by its operator, that the Machine has taken. */
+  /** Creates a detached BareMetalHost for a host of the workload cluster, which the Machine uses. */
   takeHost(host: string, machine: string, machineUid: string): void {
     const { management, workload } = this;
     const owner = { apiVersion: `${CLUSTER_API_GROUP}/v1beta2`, kind: "Machine", name: machine, uid: machineUid };
@@ -320,7 +320,7 @@ export class WorkloadWorld {
     management.server.collection(BARE_METAL_HOSTS).mergePatch({ namespace: CAPS, name: host }, { status }, "status");
   }
 
-  /** A host whose installation hangs: it has not become a node. */
+  /** Hangs the installation of a host, so that it does not become a node. */
   async neverJoined(host: string): Promise<void> {
     this.workload.rack.host(host).hang();
     this.workload.server.collection(NODES).delete({ name: host });
@@ -328,7 +328,7 @@ export class WorkloadWorld {
     await this.clock.advance(1_000);
   }
 
-  /** Asks for the remediation of a Machine as a MachineHealthCheck does. */
+  /** Requests the remediation of a Machine, as a MachineHealthCheck does. */
   remediateMachine(name: string, uid: string, strategy: Record<string, unknown> = {}): void {
     const owner = { apiVersion: `${CLUSTER_API_GROUP}/v1beta2`, kind: "Machine", name, uid };
     this.management.create(
@@ -352,7 +352,7 @@ export class WorkloadWorld {
     this.management.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: CAPS, name });
   }
 
-  /** Removes a remediation as a person does who is in a hurry: its finalizer by force, then the object. */
+  /** Removes a remediation as an impatient user does: first its finalizer by force, then the object. */
   forget(name: string): void {
     const remediations = this.management.server.collection(BARE_METAL_REMEDIATIONS);
     const key = { namespace: CAPS, name };
@@ -360,7 +360,7 @@ export class WorkloadWorld {
     if (remediations.get(key) !== undefined) remediations.delete(key);
   }
 
-  /** A node has the annotation of a fence, without the out-of-service taint. */
+  /** Adds the annotation of a fence to a node, without the out-of-service taint. */
   sign(place: Place, name: string, signature: string): void {
     const node = this[place].node(name) ?? assert.fail();
     const fence = markPatch(node, { outOfService: "on" }, signature).find(({ path }) => path === "/spec/taints");
@@ -368,13 +368,13 @@ export class WorkloadWorld {
     this[place].server.collection(NODES).mergePatch({ name }, { spec: { taints } });
   }
 
-  /** A kubelet, which may annotate its own Node and not taint it, says that a remediation has fenced it. */
+  /** Adds the annotation of a fence as a kubelet could, which may annotate its own Node but not taint it. */
   mark(place: Place, name: string, signature: string): void {
     const nodes = this[place].server.collection(NODES);
     nodes.mergePatch({ name }, { metadata: { annotations: { [FENCED_BY]: signature } } });
   }
 
-  /** A dead node of the workload cluster, registered without a providerID. */
+  /** Hangs a node of the workload cluster that was registered without a providerID. */
   anonymous(name: string): void {
     this.workload.rack.host(name).hang();
     const nodes = this.workload.server.collection<Node>(NODES);
@@ -385,7 +385,7 @@ export class WorkloadWorld {
     nodes.mergePatch({ name }, { status: { ...status, conditions } }, "status");
   }
 
-  /** A dead node, seen as such by its cluster. */
+  /** Hangs a host, and waits until its cluster notices. */
   async hang(place: Place, name: string): Promise<void> {
     const cluster = this[place];
     cluster.rack.host(name).hang();
@@ -404,7 +404,7 @@ export class WorkloadWorld {
     }
   }
 
-  /** Nothing of the agent stands on any node of that cluster, and nothing was ever done to its hosts. */
+  /** Asserts that the agent has left no mark on any node of that cluster and has sent no order to its hosts. */
   assertUntouched(place: Place): void {
     const cluster = this[place];
     assert.deepEqual(
@@ -446,7 +446,7 @@ export class WorkloadWorld {
     );
   }
 
-  /** The out-of-service taint stands only while the host of that very node, in that very cluster, is off. */
+  /** Checks that a node has the out-of-service taint only while its own host, in its own cluster, is off. */
   #check(): void {
     for (const place of PLACES) {
       const { rack } = this[place];
@@ -512,7 +512,7 @@ export class WorkloadWorld {
 
   #connect(connection: ClusterConnection): void {
     this.#connection = connection;
-    // A copy: a listener that is called may unsubscribe.
+    // Copies the list, because a listener may unsubscribe while it is called.
     const listeners = [...this.#holders];
     for (const tell of listeners) tell();
   }

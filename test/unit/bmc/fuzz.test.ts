@@ -6,7 +6,7 @@ import { tryInput } from "../../../hack/fuzz/target.ts";
 import { FUZZ_TARGETS } from "../../../hack/fuzz/targets.ts";
 import { BmcError } from "../../../src/bmc/interface/errors.ts";
 
-// A short run of what the bench does for long. SEED=n repeats a run.
+// A short fuzzing run; the bench runs longer. SEED=n repeats a run.
 
 const RUNS = 1_500;
 const seed = Number(process.env["SEED"] ?? Math.trunc(Math.random() * 2 ** 31));

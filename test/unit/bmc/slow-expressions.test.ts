@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { it } from "node:test";
 
-/** A run without a bound up to the end of the text, in an expression that may begin anywhere: `/\/+$/`. */
+/**
+ * Finds expressions such as `/\/+$/`: an unbounded repetition up to the end of the text that may begin anywhere, which
+ * takes quadratic time.
+ */
 const RUN_TO_END = /(?<=^|[(=,:?[\s])\/(?!\^|\/)(?:[^\n/\\]|\\.)*[+*]\)?\$\)?\/[a-z]*[,.)]/;
 
 it("no expression for texts of devices looks for a run up to their end from each character", () => {
@@ -11,7 +14,7 @@ it("no expression for texts of devices looks for a run up to their end from each
   }
   const files = [...globSync("src/bmc/**/*.ts"), "src/runtime/text/trailing-slashes.ts"];
   const slow = files
-    // The address of a server under test comes from its user.
+    // The conformance tests get the address of the server from their user, so they are skipped.
     .filter((file) => !file.includes("conformance"))
     .flatMap((file) =>
       readFileSync(file, "utf8")

@@ -4,7 +4,7 @@ import type { PowerDriver, PowerLossSigns, PowerState } from "../../../src/bmc/i
 import { BmcWitness } from "../../../src/cli/enroll/bmc-witness.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-// What a BMC shows of a loss of power. With hosts and outlets: test/sim/enroll.test.ts.
+// What a BMC shows about a loss of power. test/sim/enroll.test.ts covers hosts and outlets.
 
 const signal = new AbortController().signal;
 const HOUR = 3_600_000;
@@ -12,15 +12,17 @@ const HOUR = 3_600_000;
 interface Bmc {
   before?: PowerLossSigns;
   after?: PowerLossSigns;
-  /** What it reads while all outlets are off; it does not answer at the end of the list. */
+  /** The readings while all outlets are off. After the end of the list, the BMC does not answer. */
   dark?: readonly PowerState[];
   /** The last reset of the host, in seconds after the outlets were switched on. */
   resetAfterS?: number;
-  /** By how much its clock is ahead. */
+  /** By how many milliseconds its clock is ahead. */
   aheadMs?: number;
 }
 
-/** Whether a loss of power is shown after a minute in the dark and another one, and why not. */
+/**
+ * Runs a minute without power and another one with it. @returns why the BMC does not show the loss; empty if it does.
+ */
 async function lackOf({ before = {}, after = {}, dark = [], resetAfterS, aheadMs = 0 }: Bmc): Promise<string> {
   const clock = new VirtualClock();
   let isBack = false;

@@ -18,7 +18,7 @@ const SENTENCE = "Uncorrectable ECC, DIMM B2, 41 s before the node was lost";
 const CAUSE = `Memory: ${SENTENCE}`;
 const EVIDENCE: Evidence = { class: "Memory", message: SENTENCE, readAt: AT, entries: [] };
 
-/** One host that is being fenced, one whose fence has failed, and one whose remediation is deleted already. */
+/** One host that is being fenced, one whose fence has failed, and one whose remediation was already deleted. */
 const FENCED = remediation("w1", "PoweringOff", "PoweringOff", { evidence: EVIDENCE });
 const FAILED = remediation("w2", "Failed", "Failed", {
   evidence: EVIDENCE,

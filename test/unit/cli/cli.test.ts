@@ -19,7 +19,7 @@ async function cliIn(
   ...inputs: string[]
 ): Promise<{ out: string; err: string; code: number }> {
   const texts = { out: "", err: "" };
-  // A terminal with colors, where the test has one.
+  // A terminal with colors, if the test uses one.
   const terminal = env["TERM"] === "xterm-256color" ? { getColorDepth: (): number => 24 } : {};
   const process: CliContext["process"] = {
     stdout: { write: (text: string) => void (texts.out += text), ...terminal },

@@ -6,7 +6,10 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Runs an agent whose main thread is busy for the given share of each minute. @returns the minutes of collections. */
+/**
+ * Runs an agent whose main thread is busy for the given share of each minute. @returns the minutes in which it
+ * collected garbage.
+ */
 async function collectionsOf(sharePerMinute: readonly number[]): Promise<number[]> {
   const clock = new VirtualClock();
   const collections: number[] = [];
@@ -14,7 +17,7 @@ async function collectionsOf(sharePerMinute: readonly number[]): Promise<number[
   const stop = new AbortController();
   const memory = {
     collect: () => void collections.push(clock.monotonicMs() / MINUTE_MS),
-    // The first call only begins to count.
+    // The first call only starts the measurement.
     busyShare: () => (clock.monotonicMs() === 0 ? 1 : (shares.shift() ?? 0)),
   };
   const running = collectAtRest(clock, memory, stop.signal);

@@ -10,7 +10,8 @@ test("the load of an outlet has moved if every other one takes over its part, of
     const others = outlets - 1;
     const [before, without] = [even(outlets, others), even(others)];
     assert.ok(hasMoved({ before, without, after: before }), `${outlets} outlets`);
-    // Meters that are wrong by 2 %, in whole W; in tenths of A the part of one supply of many is less than two steps.
+    // Meters with an error of 2 %, in whole W. In tenths of A, the share of one of many supplies would be less than two
+    // steps.
     const noisy = before.map((load, index) => Math.round(load * (index % 2 === 0 ? 1.02 : 0.98)));
     assert.ok(hasMoved({ before: noisy, without, after: noisy }), `${outlets} outlets, with noise`);
     const amperes = (loads: readonly number[]): number[] => loads.map((load) => (load / 230) * 10);

@@ -2,7 +2,7 @@ import type { Overview } from "../../../src/cli/status/objects/read.ts";
 
 export const AT = "2026-01-01T00:00:00Z";
 
-/** A cluster with an agent that leads and nothing else. */
+/** A cluster with only a leading agent. */
 export const OVERVIEW: Overview = {
   cluster: { server: "https://api", source: "context prod" },
   namespace: "ironfence-system",

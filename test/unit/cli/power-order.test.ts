@@ -12,11 +12,11 @@ import { openDeviceOn } from "../../lib/open-device.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 interface Script {
-  /** What the BMC says, read by read; the last one repeatedly. */
+  /** The readings of the BMC in order, the last one repeatedly. */
   reads: readonly PowerState[];
-  /** The results of the orders, one by one; none is a success. */
+  /** The results of the orders in order; undefined is a success. */
   failures?: readonly (BmcError | undefined)[];
-  /** By check: what speaks against the order, or why it is refused. */
+  /** The results of the checks: objections to the order, or a refusal. */
   checks?: readonly (readonly string[] | CommandRefusal)[];
   answer?: string;
   timeoutMs?: number;
@@ -66,7 +66,7 @@ async function run(
   };
   const timeoutMs = script.timeoutMs ?? 60_000;
   const ended = orderPowerByHand(context, host, order, { timeoutMs, agreed: false }).catch((error: Error) => error);
-  // More than the order may take: were it to wait for longer, the test would not end.
+  // Longer than the order may take. If the order waited longer, the test would not end.
   await clock.advance(timeoutMs + 10_000);
   return { result: await ended, calls, notes };
 }

@@ -6,12 +6,12 @@ import { openTerminal } from "../../../src/cli/terminal/terminal.ts";
 
 interface Pty {
   input: PassThrough & { isRaw: boolean };
-  /** All that was shown. */
+  /** Everything that the terminal has shown. */
   shown: () => string;
   terminal: NonNullable<ReturnType<typeof openTerminal>>;
 }
 
-/** A terminal without a machine behind it: like a real one it shows only what the program writes once it is raw. */
+/** A fake terminal. Like a real one in raw mode, it shows only what the program writes. */
 function pty(): Pty {
   const input = Object.assign(new PassThrough(), {
     isTTY: true,
@@ -37,7 +37,8 @@ function pty(): Pty {
 
 const forever = new AbortController().signal;
 
-// With TERM=dumb, as in a shell of Emacs, Node's readline edits no line: a backspace would be part of the answer.
+// With TERM=dumb, as in a shell of Emacs, Node's readline does not edit lines, so a backspace would be part of the
+// answer.
 process.env.TERM = "xterm";
 
 describe("the terminal", () => {

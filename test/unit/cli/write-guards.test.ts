@@ -12,7 +12,7 @@ const EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events";
 
 type Case = [method: TransportRequest["method"], path: string, body?: object];
 
-/** Whether an agent sends it. */
+/** Whether an agent sends the request. */
 async function isSent(observe: boolean, [method, path, body]: Case, mayAct = true): Promise<boolean> {
   const text = body === undefined ? {} : { body: JSON.stringify(body) };
   const request: TransportRequest = { method, path, lane: "api", timeoutMs: 1_000, ...text };
@@ -60,7 +60,7 @@ const OTHERS: readonly Case[] = [
   ["PATCH", "/apis/ironfence.io/v1alpha1/namespaces/fencing/fencingtargets/n1/status", {}],
   ["PATCH", "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/all/status", {}],
   ["PATCH", "/apis/metal3.io/v1alpha1/namespaces/metal3/baremetalhosts/n1", {}],
-  // The Lease of an agent that acts, those of installations, those of nodes.
+  // The Lease of an acting agent, those of installations, and those of nodes.
   ["PATCH", `${LEASES}/ironfence`, {}],
   ["POST", LEASES, { metadata: { name: "ironfence" } }],
   ["POST", LEASES],
@@ -72,7 +72,7 @@ const OTHERS: readonly Case[] = [
     { metadata: { name: "ironfence-observe" } },
   ],
   ["DELETE", `${LEASES}/ironfence-observe`, {}],
-  // What only looks like the allowed ones.
+  // Requests that only look like allowed ones.
   ["DELETE", `${EVENTS}/n1.17`, {}],
   ["PATCH", "/api/v1/namespaces/default/events/n1.17", {}],
   ["POST", `${EVENTS}/n1.17/other`, {}],

@@ -6,7 +6,7 @@ import { parseWorkloadKubeconfig } from "../../../src/clusters/kubeconfig-secret
 
 /** As long as a kubeconfig may be. */
 const LENGTH = 256 * 1024;
-/** What a text may take at most on a busy machine; the parser that was here before took minutes for some of these. */
+/** The maximum time for a text on a busy machine. An earlier parser took minutes for some of these. */
 const WITHIN_MS = 2_000;
 
 const plain = (text: string): unknown => JSON.parse(JSON.stringify(parseBlockYaml(text)));
@@ -117,7 +117,7 @@ describe("a kubeconfig that a tenant has made to take long", () => {
   };
   for (const [what, text] of Object.entries(texts)) {
     it(`a kubeconfig that a tenant has made to take long is refused at once: ${what}`, () => {
-      // CPU time, since a machine with other work to do can take longer for the same parse.
+      // CPU time, since a busy machine takes longer for the same parse.
       const started = process.cpuUsage();
       assert.throws(() => parseWorkloadKubeconfig(text));
       const { user, system } = process.cpuUsage(started);

@@ -19,5 +19,5 @@ export function kubeconfigText({
   });
 }
 
-/** As kubeconfigs hold PEM texts. */
+/** The encoding of PEM texts in kubeconfigs. */
 export const base64 = (text: string): string => Buffer.from(text).toString("base64");

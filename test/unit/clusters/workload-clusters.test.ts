@@ -22,7 +22,7 @@ const NAMESPACE = "default";
 const NAMES = { controllerName: "ironfence.io/test", instance: "test" };
 const REF = { namespace: NAMESPACE, name: "alpha" };
 
-/** A management cluster, and workload clusters by the host of their server's address. */
+/** A management cluster, and workload clusters by the host name of their server. */
 class Clusters {
   readonly clock = new VirtualClock();
   readonly random = seededRandom(7);
@@ -30,13 +30,13 @@ class Clusters {
   readonly registry = new Registry();
   readonly log = recordingLogger();
   readonly stop = new AbortController();
-  /** Servers that answer; those that are not here do not answer. */
+  /** Servers that answer. All others do not answer. */
   readonly servers = new Map<string, ApiServer>();
-  /** The wires that have been opened, and how many of them are open. */
+  /** The opened transports, and the number of those that are open now. */
   readonly opened: string[] = [];
   open = 0;
   mayWrite = true;
-  /** How long the process was suspended: time has passed, and no timer has run. */
+  /** How long the process was suspended. Timers did not run during that time. */
   sleptMs = 0;
   readonly clusters;
 
@@ -136,7 +136,7 @@ function reasonOf({ connection }: HeldCluster): string {
   return connection.state === "disconnected" ? connection.reason : connection.state;
 }
 
-/** Twice what a kubelet reports by default, with the managed fields of all of it. */
+/** Twice as many images as a kubelet reports by default, with all their managed fields. */
 const IMAGES = Array.from({ length: 100 }, (_, index) => ({
   names: [`registry.example/app-${index}@sha256:${"0".repeat(64)}`, `registry.example/app-${index}:v1`],
   sizeBytes: 100_000_000 + index,
@@ -289,7 +289,7 @@ describe("a workload cluster", () => {
     world.writeSecret(kubeconfigFor("10.0.0.1"));
     const held = world.hold();
     await world.clock.advance(5_000);
-    // Every new watch is taken, and stays silent; lists hang.
+    // New watches open but send nothing, and lists hang.
     t.mock.method(server, "transport", deaf);
     server.faults.cutWatches({});
     await world.clock.advance(170_000);
@@ -458,7 +458,7 @@ describe("a workload cluster", () => {
   });
 });
 
-/** A wire on which nothing ever comes back. */
+/** A transport that never answers. */
 function deaf(): KubeTransport {
   const never = (signal: AbortSignal): Promise<never> =>
     new Promise((_resolve, reject) => {

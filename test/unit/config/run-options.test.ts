@@ -137,7 +137,7 @@ describe("the parser of the options of `ironfence run`", () => {
   });
 });
 
-/** The default as the pages write it. */
+/** The default in the notation of the pages. */
 function defaultOf({ defaultText }: Option<unknown>): string {
   return defaultText === undefined ? "no default" : `default \`${defaultText}\``;
 }

@@ -6,10 +6,10 @@ import type { Manifest } from "../../../hack/lib/apply.ts";
 import { readManifests } from "../../../hack/lib/apply.ts";
 import { FINALIZER } from "../../../src/remediator/effects/objects/finalizer.ts";
 
-// test/e2e/in-use.test.ts has the policies at work.
+// test/e2e/in-use.test.ts tests the policies on an API server.
 
 const deploy = (folder: string): string => fileURLToPath(new URL(`../../../deploy/${folder}`, import.meta.url));
-/** Roles without which a fence under way ends as well: those of users. */
+/** Roles of users, which a running fence does not need. */
 const OF_USERS = ["ironfence-enroller", "ironfence-operator", "ironfence-view"];
 
 void describe("the policy that keeps what a fence under way needs", () => {
@@ -27,7 +27,7 @@ void describe("the policy that keeps what a fence under way needs", () => {
     needed = matchConditions.find(({ name }) => name === "needed-by-a-fence")?.expression ?? "";
   });
 
-  /** The list that stands behind `before` in the condition. */
+  /** The list after `before` in the condition. */
   const namesBehind = (before: string): string[] => {
     const list = needed.slice(needed.indexOf(before) + before.length).match(/\[[^\]]*\]/)?.[0] ?? "";
     return [...list.matchAll(/'([^']+)'/g)].map(([, name = ""]) => name).toSorted();

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { parse } from "yaml";
 
-// deploy/k9s/plugins.yaml, compared with the fields that k9s reads of a plugin. A further field makes k9s refuse the
-// whole file.
+// Compares deploy/k9s/plugins.yaml with the fields of a plugin in k9s. k9s refuses the whole file if there is an
+// unknown field.
 
 const FIELDS: Readonly<Record<string, "string" | "boolean" | "strings">> = {
   shortCut: "string",
@@ -19,7 +19,7 @@ const FIELDS: Readonly<Record<string, "string" | "boolean" | "strings">> = {
   args: "strings",
 };
 const REQUIRED = ["shortCut", "description", "scopes", "command"];
-/** What k9s puts in place of a word behind a dollar sign; anything else it cannot resolve. */
+/** The variables that k9s replaces. It cannot resolve others. */
 const VARIABLES = new Set(["NAME", "NAMESPACE", "CONTEXT", "CLUSTER", "USER", "KUBECONFIG"]);
 
 type Plugin = Readonly<Record<string, unknown>> & { args: readonly string[]; shortCut: string };

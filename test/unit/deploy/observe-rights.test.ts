@@ -8,7 +8,7 @@ const READS = ["get", "list", "watch"];
 /** Roles of users, which the agent does not have. */
 const OF_USERS = ["ironfence-enroller", "ironfence-operator", "ironfence-view"];
 
-/** Each right that is more than to read, in words. */
+/** Every permission beyond reading, as text. */
 function writesOf(manifests: readonly Manifest[]): string[] {
   const granted = manifests.filter(({ metadata: { name } }) => !OF_USERS.includes(name));
   return granted

@@ -40,7 +40,7 @@ describe("the permissions of the agent", () => {
       there.map(({ resource, resourceNames, verbs }) => [resource, resourceNames, verbs]),
       [
         ["leases", ["ironfence-detector", "ironfence-remediator"], ["get", "patch"]],
-        // An admission policy binds it to the same names.
+        // RBAC cannot limit `create` to names; an admission policy limits it to the same names.
         ["leases", undefined, ["create"]],
       ],
     );

@@ -26,7 +26,7 @@ describe("the packages of the lock file", () => {
   });
 
   it("the packages of the lock file come from a registry, and from no repository, archive or folder", () => {
-    // npm leaves the address of a registry out (.npmrc), so what has an address comes from elsewhere.
+    // npm leaves addresses of the registry out (.npmrc), so a package with an address comes from another source.
     assert.match(read(".npmrc"), /^omit-lockfile-registry-resolved=true$/m);
     for (const [path, { resolved, version }] of Object.entries(locked)) {
       assert.equal(resolved, undefined, path);

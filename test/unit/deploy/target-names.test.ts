@@ -7,12 +7,12 @@ import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-// The schema that the API server enforces, deploy/crds, in place of the code that reads a target.
+// Checks the schema that the API server enforces (deploy/crds), not the code that reads a target.
 
 const server = createApiServer({ clock: new VirtualClock(), random: seededRandom(1) });
 for (const yaml of await readCrds()) server.load(yaml);
 
-/** Where a FencingTarget has a name, and its longest. */
+/** Every field of a FencingTarget that contains a name, with its maximum length. */
 const PLACES: Readonly<Record<string, (name: string) => { spec: object; longest: number }>> = {
   "spec.nodeName": (name) => ({ spec: { nodeName: name, devices: [device()] }, longest: 253 }),
   "spec.devices[].credentialsSecretRef.name": (name) => ({

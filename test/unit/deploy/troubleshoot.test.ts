@@ -26,7 +26,7 @@ const documents = parseAllDocuments(text).map(
 const collectors = documents.flatMap(({ spec }) => spec.collectors ?? []);
 const redactors = documents.flatMap(({ spec }) => spec.redactors ?? []);
 
-/** As Go's regular expressions do it: what the group `mask` matches is replaced, and the other groups stay. */
+/** Redacts like Go's regular expressions: the match of the group `mask` is replaced, and other groups stay. */
 function redact(line: string): string {
   const patterns = redactors.flatMap(({ removals }) => removals.regex.map(({ redactor }) => redactor));
   return patterns.reduce((result, pattern) => {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { namedTests, readEntries } from "../../lib/page-entries.ts";
 
-// That the tests which show the quirks exist is checked for all pages (shown-by.test.ts).
+// shown-by.test.ts checks for all pages that the named tests exist.
 
 const ENTRIES_MIN = 95;
 const page = readFileSync(new URL("../../../docs/reference/bmc-quirks.md", import.meta.url), "utf8");

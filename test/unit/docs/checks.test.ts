@@ -13,7 +13,7 @@ import { REASONS } from "../../../src/remediator/machine/model/decision/reasons.
 import { checkPage } from "../../../src/cli/check/render.ts";
 import { target, withOverview } from "../cli/check/facts-fixture.ts";
 
-// The lines of `ironfence check`, the sections of docs/reference/checks.md and the reasons of objects belong together.
+// The checks of `ironfence check`, the sections of docs/reference/checks.md and the reasons of objects must match.
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
@@ -22,7 +22,7 @@ const PAGE = "docs/reference/checks.md";
 const ALL: readonly Pick<Check<never>, "id" | "category">[] = [...CHECKS, ...PRE_CHECKS];
 const IDS = new Set(ALL.map(({ id }) => id));
 
-/** What a section of the page says, under its category and the id of its check. */
+/** The sections of the page, with category and id of the check. */
 function sections(): { category: string; id: string; text: string }[] {
   return read(PAGE)
     .split(/^## /m)
@@ -46,24 +46,24 @@ function functionsOf(path: string): string[] {
   return read(path).split(/^(?:export )?(?:async )?(?:function|const) /m);
 }
 
-/** What the source of `ironfence status` writes as reasons of objects, by the check that prints them. */
+/** The reasons of objects in the source of `ironfence status`, with the check that prints them. */
 function reasonsOfStatus(): [id: string, reason: string][] {
   const sources = ["src/cli/status/objects/object-problems.ts", "src/cli/status/problems.ts"];
   return sources.flatMap(functionsOf).flatMap((text) => {
     const kinds = [...text.matchAll(/kind(?:: | = )"(\w+)"/g)].map(([, kind = ""]) => kind);
     const reasons = [...text.matchAll(/reason: "(\w+)"/g)].map(([, reason = ""]) => reason);
-    // Each check reports by itself what may not be read. Functions without a kind look at health checks.
+    // Each check itself reports what it cannot read. Functions without a kind concern health checks.
     return reasons
       .filter((reason) => reason !== "Forbidden")
       .map((reason): [string, string] => [checkOf({ kind: kinds[0] ?? "NodeHealthCheck", reason }) ?? "none", reason]);
   });
 }
 
-/** What the source of the answer to "could this node be fenced?" writes as reasons. */
+/** The reasons in the source of the answer to "could this node be fenced?". */
 function reasonsOfAnswer(): string[] {
   const folder = "src/cli/status/could-fence";
   return readdirSync(join(ROOT, folder)).flatMap((file) =>
-    // Steps are in lower case.
+    // Names in lower case are steps, not reasons.
     [
       ...read(`${folder}/${file}`).matchAll(/(?:reason: |(?:holds|unknown)\(\s*(?:step,|"[a-z ]+",)?\s*)"([A-Z]\w+)"/g),
     ].map(([, reason = ""]) => reason),
@@ -103,7 +103,7 @@ describe("the reasons of objects", () => {
       const broken = target("n1", { status: "False", reason }, { maintenance: reason === "Maintenance" });
       const results = runChecks(CHECKS, withOverview({ targets: [broken, target("n2"), target("n3")] }));
       const complaining = results.filter(({ level }) => level !== "ok");
-      // A maintenance is what an administrator wants.
+      // An administrator wants a maintenance, so it is only a warning.
       const [level, id] = reason === "Maintenance" ? ["warning", "maintenance"] : ["failed", "fencing-targets"];
       assert.deepEqual(
         complaining.map((result) => `${result.level} ${result.id}`),
@@ -122,7 +122,7 @@ describe("the reasons of objects", () => {
     const kinds = new Set(
       [...source.matchAll(/kind: "(\w+)"|const kind = "(\w+)"/g)].map(([, one, other]) => one ?? other),
     );
-    // Each check reports by itself what may not be read.
+    // Each check itself reports what it cannot read.
     kinds.delete("Status");
     const reasons = [...source.matchAll(/reason: "(\w+)"/g)].map(([, reason = ""]) => reason);
     assert.ok(kinds.size >= 7 && reasons.length >= 12, [...kinds].join(" "));

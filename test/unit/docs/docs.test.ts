@@ -9,7 +9,7 @@ const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
 const DOCUMENTS = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT });
 const LINE_MAX = 120;
-/** Measurements, and the generated matrix of faults and operations: each row is one line of many cells. */
+/** Pages with tables of measurements and the generated matrix of faults and operations. Each row is one long line. */
 const TABLES_OF_FIGURES = new Set(["docs/evidence/benchmarks.md", "docs/evidence/bmc-faults.md"]);
 
 /** The anchors of a page's headings, as GitHub makes them. */

@@ -8,13 +8,13 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const read = (path: string): string => readFileSync(`${ROOT}/${path}`, "utf8");
 const PAGE = "docs/reference/events.md";
 
-/** Where a file that records Events gets their reasons from. */
+/** Where the reasons of recorded Events are defined. */
 interface Source {
   /** Files that record. */
   records: string;
   /** Files that name the reasons. */
   names: string;
-  /** Its groups are reasons, or a type whose members are. */
+  /** Patterns whose groups are reasons, or a type whose members are reasons. */
   patterns: readonly RegExp[];
 }
 
@@ -80,7 +80,7 @@ const SOURCES: readonly Source[] = [
     names: "src/cli/cluster/unread-versions.ts",
     patterns: [/type: "Warning", reason: "(\w+)"/g],
   },
-  // These have their reasons in the call.
+  // These files have the reasons in the calls.
   {
     records: "src/remediator/{controller,orphans,probes}/**/*.ts",
     names: "src/remediator/{controller,orphans,probes}/**/*.ts",
@@ -118,7 +118,7 @@ describe("docs/reference/events.md", () => {
   });
 
   it("docs/reference/events.md has a section for every reason that is recorded, and for no other", () => {
-    // The reasons of remediations that are steps have their page.
+    // Reasons of remediations that are steps are on another page.
     const explained = new Set<string>(REASONS);
     const documented = sections().map(([reason]) => reason);
     const recorded = new Set(SOURCES.flatMap(reasonsOf));

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { importsOfFiles, importsOfFolders, onCircles } from "../../../hack/graph/graph.ts";
 
-// The lint rules of .oxlintrc.json name the arrows that are forbidden one by one. These tests find a circle whatever
-// folders it runs through, also through folders that no rule names yet.
+// The lint rules of .oxlintrc.json name the forbidden imports one by one. These tests find every circle, also through
+// folders that no rule names yet.
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 

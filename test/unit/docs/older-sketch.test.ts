@@ -10,8 +10,8 @@ import { strategyOf } from "../../../src/remediator/machine/model/decision/strat
 import { readEntries } from "../../lib/page-entries.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 
-// docs/how-to/migrate.md says what stands for the fields of the older sketch. Each item is taken as printed, as YAML,
-// through the CRD to what the state machine uses.
+// docs/how-to/migrate.md has the replacements for fields of the older sketch. The test parses the YAML of each item,
+// applies the CRD, and compares the strategy that the state machine uses.
 
 const DOCUMENT = readFileSync(new URL("../../../docs/how-to/migrate.md", import.meta.url), "utf8");
 const RETRIES = 3;
@@ -36,13 +36,13 @@ describe("the fields that replace the older sketch's", () => {
       const unsaid = await planOfYaml([]);
       for (const key of Object.keys(meaning) as (keyof BoundedStrategy)[])
         assert.notEqual(meaning[key], unsaid[key], key);
-      // What the item does not mention stays as it is by default.
+      // Fields that the item does not mention keep their defaults.
       assert.deepEqual(plan, { ...unsaid, ...meaning });
     });
   }
 });
 
-/** What the sketch had, with the lines of YAML that say it in one of our strategies. */
+/** The fields of the sketch, with the YAML that replaces them in our strategy. */
 function readRows(): Map<string, string[]> {
   const items = readEntries(DOCUMENT).filter(({ nested }) =>
     nested.some((test) => test.includes("/older-sketch.test.ts")),
@@ -57,7 +57,7 @@ function readRows(): Map<string, string[]> {
   );
 }
 
-/** A remediation with that strategy, as an API server with our CRDs stores it. */
+/** The strategy of a remediation with this YAML, after defaults and pruning by our CRD. */
 async function planOfYaml(strategy: readonly string[]): Promise<BoundedStrategy> {
   const server = createApiServer({ clock: systemClock, random: systemRandom });
   for (const crd of await readCrds()) server.load(crd);

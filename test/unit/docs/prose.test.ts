@@ -52,7 +52,7 @@ describe("the check of prose", () => {
   });
 });
 
-/** Each expression that a rule is for, in a sentence. */
+/** A sentence for each expression that a rule forbids. */
 function wrongSentences([pattern, , sample]: Term): string[] {
   if (sample !== undefined) return [sample.wrong];
   assert.match(pattern, /^[a-z|' -]+$/, `the rule ${pattern} is more than a list of words and needs a sample`);

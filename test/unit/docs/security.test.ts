@@ -5,10 +5,10 @@ import { agentRoles } from "../../lib/agent-roles.ts";
 
 const page = readFileSync(new URL("../../../SECURITY.md", import.meta.url), "utf8");
 const section = /^## Who can power a host off\n(.*?)^## /msu.exec(page)?.[1] ?? "";
-/** What an entry names before its colon, over one line or several. */
+/** The name of each entry, which may span several lines. */
 const buttons = [...section.matchAll(/^- \*\*(.*?)\*\*/gmsu)].map(([, name = ""]) => name.replaceAll(/\s+/gu, " "));
 
-/** What the agent reads, and by which entry who may write it can power a host off. */
+/** What the agent reads, with the entry that explains how a user who may write it can power a host off. */
 const BUTTON_OF: Readonly<Record<string, RegExp>> = {
   fencingtargets: /^FencingTargets in the agent's namespace$/,
   secrets: /^Secrets in the agent's namespace$|^Secrets `\*-kubeconfig`/,
@@ -25,7 +25,7 @@ const BUTTON_OF: Readonly<Record<string, RegExp>> = {
   configmaps: /^the ConfigMap `ironfence-pause`$/,
 };
 
-/** What the agent reads as well, and why who may write it cannot power a host off. */
+/** What the agent also reads, with the reason why a user who may write it cannot power a host off. */
 const NO_BUTTON: Readonly<Record<string, string>> = {
   clusters: "It leads to the Secret with the kubeconfig, which is a button.",
   clusterversions: "An upgrade of OKD only holds health checks.",
@@ -37,7 +37,7 @@ const NO_BUTTON: Readonly<Record<string, string>> = {
   pods: "They are read of a host that is off, and as members of etcd, which only hold.",
   volumeattachments: "They are read of a host that is off.",
 };
-/** Who holds the agent's own token needs no object. */
+/** This entry concerns no object: a client with the agent's token needs none. */
 const OF_NO_RESOURCE = /^Pods on the node that the agent runs on/;
 
 const READING = new Set(["get", "list", "watch"]);
@@ -68,7 +68,7 @@ describe("the power buttons in SECURITY.md", () => {
       if (OF_NO_RESOURCE.test(name)) continue;
       assert.ok(resources.length > 0, `${name}: no resource`);
     }
-    // The permission to read templates reaches the agent by aggregation, as for templates of other vendors.
+    // The agent gets the permission to read templates by aggregation, as for templates of other vendors.
     const known = [...Object.keys(BUTTON_OF), ...Object.keys(NO_BUTTON)];
     const unread = known.filter((resource) => !read.has(resource) && resource !== "baremetalremediationtemplates");
     assert.deepEqual(unread, []);

@@ -9,7 +9,7 @@ import type { Entry } from "../../lib/page-entries.ts";
 
 const DOCUMENTS = new URL("../../../docs/", import.meta.url);
 const TESTS = new URL("../../", import.meta.url);
-/** What such an entry says of ironfence, after the behavior of another system. */
+/** The claim about ironfence in an entry, after the behavior of another system. */
 const CLAIM = / (?:ironfence|Here): /;
 
 function entriesOf(document: string): Entry[] {
@@ -34,11 +34,11 @@ describe("a test that a page names", () => {
         for (const { file, name } of tests) {
           const url = new URL(file, TESTS);
           assert.ok(existsSync(url), `${entry.text}: ${file} does not exist`);
-          // Vendors' trees have their names in a table in the folder of their test.
+          // The names of vendors' trees are in a table next to their test.
           const table = new URL(file.replace(/\.test\.ts$/, ".ts"), TESTS);
           const sources = [url, table].filter((source) => existsSync(source));
           const source = sources.map((path) => readFileSync(path, "utf8")).join("\n");
-          // A template's name may be given without the value at its end.
+          // The name of a template may be given without the value at its end.
           const ways = [`"${name}"`, `\`${name}\``, `\`${name} (`, `\`${name}: $`];
           const isThere = ways.some((text) => source.includes(text));
           assert.ok(isThere, `${entry.text}: ${file} has no test "${name}"`);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { namedTests, readEntries } from "../../lib/page-entries.ts";
 
-// That the tests which hold the verdicts exist is checked for all pages (shown-by.test.ts).
+// shown-by.test.ts checks for all pages that the named tests exist.
 
 const page = readFileSync(new URL("../../../docs/explanation/threat-model.md", import.meta.url), "utf8");
 const numbers = [...page.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number));

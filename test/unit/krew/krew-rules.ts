@@ -1,6 +1,6 @@
 import { parse } from "yaml";
 
-/** A manifest as krew reads it; everything may be missing. */
+/** A manifest for krew. Every field may be missing. */
 interface Manifest {
   apiVersion?: string;
   kind?: string;
@@ -24,7 +24,7 @@ interface Platform {
 const SPEC_FIELDS = new Set(["version", "shortDescription", "description", "caveats", "homepage", "platforms"]);
 const PLATFORM_FIELDS = new Set(["uri", "sha256", "selector", "files", "bin"]);
 
-/** What krew would refuse, by the rules of its developer guide; empty for a manifest that it takes. */
+/** The problems for which krew would refuse a manifest, by the rules of its developer guide; empty if it accepts it. */
 export function krewProblems(text: string): string[] {
   const { apiVersion, kind, metadata, spec = {} } = parse(text) as Manifest;
   const { version = "", shortDescription = "", platforms = [] } = spec;

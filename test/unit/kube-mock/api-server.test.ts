@@ -34,7 +34,7 @@ async function failure(work: Promise<unknown>): Promise<KubeErrorCode | "none"> 
   }
 }
 
-/** Collects what a watch says: `TYPE name` each, and how it ended. */
+/** Collects the events of a watch as `TYPE name`, and how it ended. */
 async function watch(transport: KubeTransport, path: string, signal = ALWAYS): Promise<string[]> {
   const { body } = await transport.stream(request(path, { lane: "watch" }), signal);
   const reported: string[] = [];

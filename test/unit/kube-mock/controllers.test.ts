@@ -22,9 +22,7 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 const LEASE_NAMESPACE = "kube-node-lease";
 const HEARTBEAT_MS = 10_000;
 
-/**
- * A cluster whose kubelets are as simple as can be: they renew, start what is bound to them, and end what is deleted.
- */
+/** A cluster with minimal kubelets: they renew their leases, start bound pods, and end deleted ones. */
 class World {
   readonly clock = new VirtualClock();
   readonly server = createApiServer({ clock: this.clock, random: seededRandom(1) });

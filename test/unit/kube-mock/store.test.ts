@@ -30,7 +30,7 @@ test("a snapshot of any kept revision is the state of that moment, in the order 
         if (revision < collection.compactedRevision) assert.equal(snapshot, undefined);
         else assert.deepEqual(snapshot, state);
       }
-      // At least as many events as asked for are kept.
+      // The store keeps at least the requested number of events.
       assert.ok(store.revision - collection.compactedRevision >= Math.min(10, states.size) - 1);
     }),
   );

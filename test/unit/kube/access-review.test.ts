@@ -23,7 +23,7 @@ interface World {
   ask: (token?: string, path?: string) => Promise<AccessReviewResult>;
 }
 
-/** An API server that knows one user; `costMs` for each answer. */
+/** An API server that knows one user. Each answer takes `costMs`. */
 function world(costMs = 0): World {
   const clock = new VirtualClock();
   const sent: Sent[] = [];

@@ -221,7 +221,7 @@ test("the server's refusals become codes, and messages name call, object and cau
     [409, failure(409, "Conflict", "modified"), "Conflict", /modified/],
     [410, failure(410, "Expired", "old"), "Gone", /old/],
     [415, failure(415, "UnsupportedMediaType", "type"), "BadRequest", /type/],
-    // What kube-apiserver 1.36 answers to a failed `test`: only this.
+    // The whole answer of kube-apiserver 1.36 to a failed `test`.
     [
       422,
       failure(422, "Invalid", "the server rejected our request due to an error in our request"),

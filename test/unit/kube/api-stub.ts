@@ -17,12 +17,12 @@ export type Handler = (request: SeenRequest, response: ServerResponse, raw: Inco
 export interface ApiStub {
   url: string;
   requests: SeenRequest[];
-  /** What answers from now on. */
+  /** Sets the handler for later requests. */
   handle(handler: Handler): void;
   close(): Promise<void>;
 }
 
-/** A real HTTP(S) server on loopback whose answers the test decides. */
+/** Starts a real HTTP(S) server on loopback. The test provides its answers. */
 export async function startApiStub(handler: Handler, tls?: ServerOptions): Promise<ApiStub> {
   let answer = handler;
   const requests: SeenRequest[] = [];
@@ -67,7 +67,7 @@ export function failure(code: number, reason: string, message: string, details: 
   return { kind: "Status", apiVersion: "v1", status: "Failure", code, reason, message, details };
 }
 
-/** Access to a stub with credentials that the test holds in its hand. */
+/** Access to a stub with credentials that the test can change. */
 export function accessTo(url: string, credentials: () => Credentials = () => NO_CREDENTIALS): ClusterAccess {
   return { server: url, namespace: undefined, source: "a test", loadCredentials: async () => credentials() };
 }

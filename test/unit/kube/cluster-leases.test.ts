@@ -14,9 +14,9 @@ import { evenRandom, silentLogger } from "./support.ts";
 const CLUSTER = "kube-system";
 const OWN = "default";
 const NAMES = ["detector", "remediator"];
-/** How long a lease lasts, and until its holder stops that cannot renew it. */
+/** Duration of a lease, and the time after which a holder stops if it cannot renew it. */
 const [DURATION_MS, DEADLINE_MS] = [15_000, 10_000];
-/** From one try to the next at most, by the random numbers of these tests. */
+/** Maximum time between two attempts with the random numbers of these tests. */
 const RETRY_MS = 3_200;
 const REFUSED: FaultAction = { kind: "status", status: 403 };
 
@@ -24,7 +24,7 @@ interface Agent {
   leading: { fromMs: number; toMs: number | undefined }[];
   isHeld: () => boolean;
   leases: ClusterLeases;
-  /** What was logged before it led, each time that it changed. */
+  /** The distinct log messages before it led. */
   said: string[];
   result: Promise<unknown>;
   stop: () => Promise<unknown>;
@@ -46,7 +46,7 @@ function free(namespace: string, name: string): void {
   server.collection(LEASE).create({ metadata: { namespace, name }, spec: {} });
 }
 
-/** An agent of an installation; they are known to the API server by `name`. */
+/** An agent of an installation. `name` is its client name at the API server. */
 function agent(name: string, installation: string, names: readonly string[] = ["remediator"]): Agent {
   const stop = new AbortController();
   const client = createKubeClient({ transport: server.transport({ client: name }), clock, random: evenRandom });
@@ -88,7 +88,9 @@ function agent(name: string, installation: string, names: readonly string[] = ["
   return self;
 }
 
-/** What the API server does with an agent's calls on leases, or those of one namespace, until it is taken back. */
+/**
+ * Injects a fault into an agent's calls on leases, optionally of one namespace. @returns a function that removes it.
+ */
 function hamper(client: string, namespace: string | undefined, action: FaultAction): () => void {
   const pathPrefix = namespace === undefined ? "/apis/coordination.k8s.io/v1" : LEASES_OF(namespace);
   return server.faults.inject({ match: { client, pathPrefix }, times: Infinity, action });
@@ -195,7 +197,7 @@ describe("agents of one installation", () => {
     const a = agent("a", "first", NAMES);
     await clock.advance(0);
     assert.equal(a.leading.length, 1);
-    // The first two are the checks that go on during the wait for the own lease.
+    // The first two are the checks that continue during the wait for the agent's own lease.
     assert.deepEqual(calls.toSorted(), ["GET", "GET", "GET", "GET", "PATCH", "PATCH"]);
     await ended(a);
   });
@@ -312,7 +314,7 @@ describe("an API server that forbids a lease of the cluster", () => {
     const tookOverMs = b.leading[0]?.fromMs ?? Infinity;
     assert.ok(tookOverMs >= stoppedMs + DURATION_MS, `stopped at ${stoppedMs}, taken over at ${tookOverMs}`);
     assert.deepEqual([b.leading.length, b.isHeld(), holder("remediator")], [1, true, "default/first"]);
-    // A call that fails does not bring the other one back; its next agent does.
+    // A failed call does not make the other agent lead again; its next agent does.
     const mend = hamper("b", CLUSTER, { kind: "status", status: 500 });
     await clock.advance(DEADLINE_MS / 2);
     mend();
@@ -370,7 +372,7 @@ describe("an API server that forbids a lease of the cluster", () => {
       allow();
       await clock.advance(3_000);
       assert.deepEqual([a.isHeld(), holder("remediator")], [other === undefined, other ?? "default/first"]);
-      // From here on it counts as any other lease.
+      // From here on it counts like any other lease.
       allow = hamper("a", CLUSTER, REFUSED);
       await clock.advance(DEADLINE_MS + 2_000);
       assert.equal(a.isHeld(), false);
@@ -404,7 +406,7 @@ describe("an API server that forbids a lease of the cluster", () => {
     assert.deepEqual([a.leading.length, a.leases.states[0]?.state.is], [1, "refused"]);
     const b = agent("b", "second");
     await clock.advance(10_000);
-    // Who may write the lease has it; who may only read it sees that.
+    // The agent that may write the lease holds it. The agent that may only read it notices that.
     assert.deepEqual([a.isHeld(), b.leading.length], [false, 1]);
     allow();
     await ended(a, b);

@@ -9,13 +9,13 @@ const REQUEST = { method: "GET", path: "/", lane: "api", timeoutMs: 1_000 } as c
 const WRITE = { ...REQUEST, method: "PATCH", path: "/api/v1/nodes/n1" } as const;
 const { signal } = new AbortController();
 
-/** A server that answers with `status`, or fails a call with `fails`, and whose clock is ahead of our clock. */
+/** A server that answers with `status` or fails calls with `fails`. Its clock is ahead of our clock. */
 function served(server: {
   status?: number;
   body?: string;
   fails?: "Network" | "Timeout" | "Aborted";
   aheadMs?: number;
-  /** How long it takes for an answer. */
+  /** How long an answer takes. */
   takesMs?: number;
 }) {
   const clock = new VirtualClock();

@@ -187,7 +187,7 @@ test("a flood drops the oldest, and goes out no faster than the bound", async ()
   await running(events, async () => {
     await clock.advance(1_000);
     assert.ok(sent.length <= 105, `${sent.length} in the first second: a burst of 50, then 50 a second`);
-    // Those that were dropped take no time.
+    // Dropped Events take no time.
     await clock.advance(19_000);
   });
   const notes = bodies().map((body) => body["note"]);

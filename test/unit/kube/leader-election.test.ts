@@ -23,7 +23,7 @@ interface StoredLease {
   spec: { holderIdentity: string; leaseTransitions: number; renewTime: string; leaseDurationSeconds: number };
 }
 
-/** A Lease that its last holder has given back. */
+/** A Lease that its last holder has released. */
 function freeLease(uid: string): StoredLease {
   return {
     metadata: { name: "ironfence", namespace: "ironfence-system", uid, resourceVersion: "0" },
@@ -36,14 +36,15 @@ function freeLease(uid: string): StoredLease {
   };
 }
 
-/** The one Lease, kept as an API server keeps it, and a wire for each candidate that can be cut. */
+/** An API server with only the Lease, and a transport for each candidate that can be cut. */
 class LeaseServer {
   lease: StoredLease | undefined = freeLease("lease-0");
   readonly writes: string[] = [];
   #version = 0;
 
   /**
-   * While `cut`, requests of this wire hang until their signal aborts. What is written is answered `answerMs` later.
+   * While `cut` is set, requests of this transport hang until their signal aborts. Writes are answered after
+   * `answerMs`.
    */
   wire(state: { cut: boolean; answerMs: number }): KubeTransport {
     return {
@@ -335,7 +336,8 @@ test("no two lead while the Lease is deleted under a leader that is cut off from
       a.cut = true;
       await clock.advance(100);
       server.lease = putBack;
-      // Who starts now has seen no holder, and cannot tell this from a cluster in which no agent has led before.
+      // A candidate that starts now has seen no holder, and cannot distinguish this from a cluster in which no agent
+      // has led before.
       const late = putBack === undefined ? [candidate("c")] : [];
       await clock.advance(60_000);
       const stoppedMs = a.leading[0]?.toMs ?? Infinity;
@@ -430,7 +432,7 @@ test("a process that was suspended knows that another one may have its lease bef
   await a.result;
 });
 
-/** How far the wall clock of `clock` is ahead of where it would be. */
+/** A clock whose wall time can be moved ahead by `byMs`. */
 function wallAhead(): { byMs: number } {
   const ahead = { byMs: 0 };
   const now = clock.nowMs.bind(clock);
@@ -438,7 +440,7 @@ function wallAhead(): { byMs: number } {
   return ahead;
 }
 
-/** A candidate, with what its work learns about the lease. */
+/** A candidate, and whether its work still sees the lease as held. */
 function asked(identity: string): { self: Candidate; isHeld: () => boolean } {
   let isHeld: () => boolean = () => false;
   const self = candidate(identity, {
@@ -513,7 +515,7 @@ test("a lease counts from when the request for it was sent: others may have seen
     await clock.advance(1_000);
     a.answerMs = 3_000;
     await clock.advance(renewals * 2_000);
-    // The one that is under way is answered; all that follow are not.
+    // The request in progress is answered, and all later ones are not.
     a.cut = true;
     await clock.advance(30_000);
     assert.equal(a.leading[0]?.toMs, 10_000 + renewals * 2_000);

@@ -54,7 +54,7 @@ function start(budget: ReadBudget | undefined = BUDGET, trim = (raw: KubeObject)
 const page = (from: number, count: number): KubeObject[] =>
   Array.from({ length: count }, (_, index) => nodeObject(`n${from + index}`, `u${from + index}`, 1));
 
-/** Pages of `count` objects without end. */
+/** Infinitely many pages of `count` objects. */
 function endless(count: number, grow: (object: KubeObject) => KubeObject = (object) => object): void {
   let made = 0;
   transport.onList = () => listAnswer(1, page((made += count), count).map(grow), "more");
@@ -200,7 +200,7 @@ describe("a watch of an untrusted API server", () => {
     const watched = start();
     await settle();
     let version = 2;
-    // All nodes change twice at once, as in an outage, again and again.
+    // All nodes change twice at the same time, as in an outage, several times.
     for (let outage = 0; outage < 5; outage++) {
       for (let index = 0; index < 400; index++) {
         transport.watch.event("MODIFIED", nodeObject(`n${index % 10}`, `u${index % 10}`, (version += 1)));
@@ -309,7 +309,7 @@ describe("an answer of an untrusted API server", () => {
 });
 
 describe("the main thread", () => {
-  /** Each object takes this long to read. */
+  /** A reader that takes this long for each object. */
   function slowly(ms: number): { read: (raw: KubeObject) => KubeObject; slow: Clock } {
     let workedMs = 0;
     const slow: Clock = {
@@ -402,7 +402,7 @@ describe("the main thread", () => {
 });
 
 describe("the memory of a view", () => {
-  /** The API server may send JSON that can be parsed, and cannot be written again. */
+  /** The API server may send JSON that can be parsed but not serialized again. */
   const nested = (name: string, version: number): KubeObject => {
     const object = nodeObject(name, `u-${name}`, version);
     const deep: unknown = JSON.parse(`${"[".repeat(20_000)}${"]".repeat(20_000)}`);

@@ -245,7 +245,7 @@ test("a list of a server that was restored from a backup replaces the view altho
   const watched = start();
   await settle();
   took();
-  // Version 39 was given out again, to something else.
+  // Version 39 was used again, for something else.
   const again = {
     ...nodeObject("a", "ua", 39),
     metadata: { ...nodeObject("a", "ua", 39).metadata, labels: { x: "y" } },
@@ -370,7 +370,7 @@ test("a server that does not know the revision of the agent is listed again afte
   transport.onList = () => listAnswer(900, [nodeObject("a", "ua", 800)]);
   start();
   await settle();
-  // As after etcd was restored from a backup: revisions are behind ours.
+  // After a restore of etcd from a backup, revisions are behind ours.
   transport.onWatch = (query) =>
     query.get("resourceVersion") === "900"
       ? answer(504, failure(504, "Timeout", "Too large resource version"))

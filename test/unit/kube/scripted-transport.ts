@@ -8,20 +8,20 @@ import type {
   TransportStream,
 } from "../../../src/kube/transport.ts";
 
-/** One watch that the test holds the other end of. */
+/** One watch whose events the test provides. */
 export interface OpenWatch {
   query: URLSearchParams;
   send(text: string): void;
   event(type: string, object: unknown): void;
-  /** The server ends it; with an error the connection breaks. */
+  /** Ends the watch as the server; with an error, breaks the connection. */
   end(error?: Error): void;
   aborted: boolean;
 }
 
-/** A transport whose far end is the test, in the same process: for behaviors that hang on time. */
+/** A transport whose answers the test provides in the same process, for time-dependent behavior. */
 export class ScriptedTransport implements KubeTransport {
   readonly lists: URLSearchParams[] = [];
-  /** How often it was asked for a single object, to see how far it has come. */
+  /** The number of lists of a single object, by which a client gets the present resource version. */
   looks = 0;
   readonly watches: OpenWatch[] = [];
   /** Answers lists. */

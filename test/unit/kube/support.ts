@@ -12,14 +12,14 @@ export const CONFIG_MAP: ResourceType = {
   namespaced: true,
 };
 
-/** Always the same chance: back-offs are at three quarters of their ceiling. */
+/** Constant randomness: backoffs are at three quarters of their maximum. */
 export const evenRandom: Random = {
   next: () => 0.5,
   uuid: () => "00000000-0000-4000-8000-000000000000",
   bytes: (size) => new Uint8Array(size).fill(7),
 };
 
-/** A logger whose lines can be looked at. */
+/** A logger that stores its lines. */
 export function recordingLogger(): { logger: ReturnType<typeof createLogger>; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const logger = createLogger("debug", {
@@ -36,7 +36,7 @@ export function nodeObject(name: string, uid: string, resourceVersion: number | 
   return { apiVersion: "v1", kind: "Node", metadata: { name, uid, resourceVersion: String(resourceVersion) } };
 }
 
-/** Waits on the real clock until `condition` holds. */
+/** Waits on the real clock until `condition` returns true. */
 export async function until(what: string, condition: () => boolean, timeoutMs = 20_000): Promise<void> {
   const endMs = Date.now() + timeoutMs;
   while (!condition()) {

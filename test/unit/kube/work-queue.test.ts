@@ -101,7 +101,7 @@ test("no key of a work queue is out twice or early, and every add is followed by
       const clock = new VirtualClock();
       const queue = new WorkQueue(clock);
       const out: string[] = [];
-      /** When each key is due that was added and not yet given out since. */
+      /** The due time of each added key that the queue has not returned yet. */
       const owed = new Map<string, number>();
       const takeOne = async (): Promise<void> => {
         const key = await queue.take(never);

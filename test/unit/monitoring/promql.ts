@@ -10,7 +10,7 @@ const OURS = /\b((?:ironfence|nodehealthcheck|mapi_machinehealthcheck)_[a-z_]+)(
 /** Labels that Prometheus adds. */
 const ADDED = new Set(["job", "instance", "le"]);
 
-/** What a PromQL expression says of our metrics that cannot match: unknown names, labels and values. */
+/** The parts of a PromQL expression that cannot match our metrics: unknown names, labels and values. */
 export function problemsIn(expr: string): string[] {
   return [...expr.matchAll(OURS)].flatMap(([, name = "", matchers = ""]) => {
     const metric = METRICS.get(name) ?? histogramOf(name);

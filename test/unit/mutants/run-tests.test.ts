@@ -6,7 +6,7 @@ import { after, describe, it } from "node:test";
 import { runTests } from "../../../hack/mutants/run-tests.ts";
 
 const NEVER = new AbortController().signal;
-/** Far more than a test file here needs on a busy machine. */
+/** Much longer than a test file needs here on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 const folder = mkdtempSync(join(tmpdir(), "ironfence-run-tests-"));

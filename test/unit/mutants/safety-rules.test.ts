@@ -7,10 +7,10 @@ import { namedTests, readEntries } from "../../lib/page-entries.ts";
 import type { Entry } from "../../lib/page-entries.ts";
 import { INVARIANTS } from "../../sim/invariants/all.ts";
 
-// That the tests named in nested items exist is checked for all documents (test/unit/docs).
+// test/unit/docs checks for all documents that the tests in nested items exist.
 
 interface Rule {
-  /** Of a rule that the simulation judges: S and a number, or L and a number. */
+  /** The name of a rule that the simulation checks: S or L and a number. */
   invariant?: string;
   says: string;
   mutants: string[];

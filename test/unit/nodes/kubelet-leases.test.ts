@@ -8,7 +8,7 @@ import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { Change } from "../../../src/kube/watched.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-/** Leases of nodes that a test renews, and a clock that counts its timers. */
+/** Node leases that a test renews, and a clock that counts its timers. */
 function setUp() {
   const clock = new VirtualClock();
   const counted = { timers: 0 };

@@ -16,9 +16,9 @@ import { judgeTarget } from "../../../src/cli/status/could-fence/target-readines
 import { healthCheck, node, remediation, target } from "../cli/dashboard/fixture.ts";
 import { OVERVIEW } from "../cli/overview-fixture.ts";
 
-// What of the Headlamp plugin can be tested without its packages, of which nothing is installed here. The types of the
-// API are handed to the plugin's functions below, so a field that is renamed there does not compile. `npm run headlamp`
-// does the rest.
+// Tests the parts of the Headlamp plugin that do not need its packages, which are not installed here. Objects of our
+// API types are passed to the plugin's functions, so this file does not compile if a field is renamed. `npm run
+// headlamp` runs the other tests.
 
 const PLUGIN = new URL("../../../plugins/headlamp/", import.meta.url);
 const read = (path: string): Promise<string> => readFile(new URL(path, PLUGIN), "utf8");

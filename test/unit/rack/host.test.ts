@@ -10,7 +10,7 @@ import type { Rack } from "../../../hack/rack/rack.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-/** A power-off that comes while the host powers on: on its way to off it has no OS. */
+/** A power-off while the host powers on. During this power-off it has no OS. */
 const OFF_WHILE_POWERING_ON: [RackCommand, number][] = [
   [{ do: "order", order: "ForceOff" }, 2_000],
   [{ do: "order", order: "On" }, 0],
@@ -283,7 +283,7 @@ describe("a rack", () => {
     const step = fc.tuple(command, fc.integer({ min: 0, max: 8_000 }));
     const check = ({ power, os, canWrite }: Host): void => {
       if (power === "Off" || power === "PoweringOn") assert.deepEqual([os, canWrite], ["down", false]);
-      // On the way to off there is an OS or, where the order came while it powered on, none yet.
+      // During a power-off there is an OS or, if the order came while the host powered on, none yet.
       else if (power === "On") assert.notEqual(os, "down");
     };
     await fc.assert(

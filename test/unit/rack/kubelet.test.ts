@@ -29,7 +29,7 @@ interface World {
 
 let world: World | undefined;
 
-/** One host "a", whose kubelet renews its lease each 10 s, and looks at its pods each second. */
+/** One host "a", whose kubelet renews its lease every 10 s and reads its pods every second. */
 function setUp(): World {
   const clock = new VirtualClock();
   const random = seededRandom(1);

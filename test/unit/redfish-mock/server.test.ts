@@ -54,7 +54,7 @@ async function send(
 const forceOff = (signal?: AbortSignal): ReturnType<typeof send> =>
   send("POST", RESET, { ResetType: "ForceOff" }, signal);
 
-/** Waits until the mock has the call (`arrived`), and then for a while that no answer comes. */
+/** Waits until the mock has received the call (`arrived`), and then asserts that no answer comes for a while. */
 async function assertSilent(call: (signal: AbortSignal) => Promise<unknown>, arrived: () => boolean): Promise<void> {
   const stop = new AbortController();
   let settled = false;

@@ -8,7 +8,7 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 const SIGNAL = new AbortController().signal;
 
 describe("a page that is kept", () => {
-  /** A page that takes `costMs` to make, and is numbered. */
+  /** A numbered page that takes `costMs` to render. */
   function made(costMs: number, fails = false): { clock: VirtualClock; page: Page; count: () => number } {
     const clock = new VirtualClock();
     let count = 0;

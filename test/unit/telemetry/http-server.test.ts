@@ -70,7 +70,7 @@ describe("the page server", () => {
   it("the page server ends a connection whose request is not there after 5 s", async () => {
     const socket = connect(server.port, "127.0.0.1");
     let text = "";
-    // A header that meets the server's close is answered with a reset. The connection has ended either way.
+    // If a header arrives while the server closes, it is answered with a reset. The connection has ended in both cases.
     socket.on("data", (chunk) => (text += String(chunk))).on("error", () => undefined);
     await once(socket, "connect");
     socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n");

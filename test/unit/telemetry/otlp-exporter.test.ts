@@ -24,7 +24,7 @@ async function withExporter(
     exporter: OtlpExporter;
     collector: TraceCollector;
     lines: string[];
-    /** Lets an interval pass, and real sockets do their work. */
+    /** Lets an interval pass, and waits for real sockets. */
     pass: () => Promise<void>;
     end: () => Promise<void>;
   }) => Promise<void>,

@@ -12,7 +12,7 @@ const nodeOf = (rest: object, metadata: object = {}): KubeObject => ({
   ...rest,
 });
 
-/** What an API server of unknown origin may put instead of a field. */
+/** Values that an untrusted API server may send instead of a field. */
 const SHAPES: readonly [what: string, node: KubeObject][] = [
   ["taints that are no list", nodeOf({ spec: { taints: {} } })],
   ["taints that are a text", nodeOf({ spec: { taints: "x" } })],

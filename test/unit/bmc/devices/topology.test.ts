@@ -94,7 +94,7 @@ test("a boot override is cleared on a BMC though another device has none, and th
   await assert.rejects(of(server).setBootOverride("NetworkOnce", signal), { code: "Unsupported" });
 });
 
-/** A device that is off; its identity, or else its power, fails a given number of times. */
+/** A device that is off. Its first reads of the identity or the power fail the given number of times. */
 function offDevice(address: string, fails: { identify?: number; readPower?: number } = {}): PowerDriver {
   const { identify = 0, readPower = 0 } = fails;
   const left = { identify, readPower };

@@ -10,7 +10,7 @@ import type { Clock } from "../../../../src/runtime/clock.ts";
 
 type Step = PowerState | BmcError | "Hang";
 
-/** Time that jumps to the next timer as soon as nothing else is left to do. */
+/** A clock that jumps to the next timer when nothing else is left to do. */
 function jumpingClock(): Clock & { nowMs(): number } {
   let nowMs = 0;
   const timers = new Set<{ atMs: number; run: () => void }>();
@@ -42,7 +42,7 @@ function jumpingClock(): Clock & { nowMs(): number } {
 
 const passing = (): BmcError => new BmcError("Unreachable", "gone");
 
-/** Plays the steps, the last one forever, and notes when each read was made. */
+/** Plays the steps, the last one repeatedly, and records the time of each read. */
 async function play(
   steps: readonly Step[],
   options: {

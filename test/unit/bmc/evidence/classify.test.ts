@@ -9,7 +9,7 @@ import { parseEntry } from "../../../../src/bmc/redfish/logs/parse-entry.ts";
 
 type Case = [body: Record<string, unknown>, topic: Topic, rank: Rank];
 
-/** Entries in the shapes that the vendors document, with invented places. */
+/** Log entries in the forms that vendors document, with invented locations. */
 const ENTRIES: Readonly<Record<string, readonly Case[]>> = {
   "Dell iDRAC": [
     [
@@ -235,7 +235,7 @@ const ENTRIES: Readonly<Record<string, readonly Case[]>> = {
       "Thermal",
       3,
     ],
-    // Written at each power-on.
+    // This entry is written at each power-on.
     [{ Severity: "OK", Message: "P1_THERMTRIP_N: Temperature sensor, Limit Not Exceeded was asserted" }, "Thermal", 0],
   ],
   "sensors that are named after their part": [
@@ -284,7 +284,7 @@ describe("the classification of log entries", () => {
   });
 
   it("the classification of log entries bounds what the arguments of a registry make of a message", () => {
-    // Without a bound it would be longer than a string can be.
+    // Without a bound, the text would exceed the maximum length of a string.
     const body = { Id: "1", Message: "%1".repeat(40_000), MessageArgs: ["DIMM ".repeat(220_000)] };
     assert.equal(parseEntry("SEL", body, undefined)?.topic, "Memory");
     const within = { Message: `${"%1".repeat(500)} fan`, MessageArgs: ["x".repeat(1_000)] };
@@ -338,7 +338,7 @@ describe("the events of sensors (IPMI 2.0, table 42-3)", () => {
   const details: [text: string, topic: Topic, type: number, data: [number, number, number]][] = [
     ["Uncorrectable ECC, DIMM 5, memory sensor 87h", "Memory", 0x0c, [0x31, 0xff, 0x05]],
     ["Uncorrectable ECC, memory sensor 87h", "Memory", 0x0c, [0x31, 0xff, 0xff]],
-    // Bytes of a vendor say nothing that the standard defines.
+    // Vendor-specific bytes have no meaning in the standard.
     ["Uncorrectable ECC, memory sensor 87h", "Memory", 0x0c, [0xa1, 0x20, 0x05]],
     ["Uncorrectable ECC, memory sensor 87h", "Memory", 0x0c, [0x01, 0x20, 0x05]],
     ["POST error, no usable system memory, system firmware sensor 87h", "Memory", 0x0f, [0xc0, 0x02, 0xff]],

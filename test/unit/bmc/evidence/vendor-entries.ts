@@ -1,9 +1,9 @@
 import type { Rank, Topic } from "../../../../src/bmc/evidence/model.ts";
 
-/** An entry of a log in the shape that a vendor uses, and what it says. Texts and places are our own. */
+/** A log entry in the form of a vendor, and its meaning. Texts and locations are invented. */
 export interface VendorEntry {
   vendor: string;
-  /** Where the shape is documented or was seen. */
+  /** The source of the form. */
   source: string;
   body: Record<string, unknown>;
   topic: Topic;

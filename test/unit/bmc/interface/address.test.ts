@@ -237,7 +237,7 @@ test("any text is either read or refused with a BmcError, within bounds", () => 
         address = parseBmcAddress(text);
       } catch (error) {
         assert.ok(error instanceof BmcError);
-        // One message for all of them: nothing of the text can be in it.
+        // All of these have the same message, so it cannot contain any part of the text.
         if (text.includes("@")) assert.equal(error.message, refused("user@host").message);
         assert.ok(error.message.length < 800);
         return;
@@ -248,7 +248,7 @@ test("any text is either read or refused with a BmcError, within bounds", () => 
         const url = new URL(address.origin);
         assert.equal(url.origin, address.origin);
         assert.equal(url.username + url.password, "");
-        // Reading what was read gives the same device.
+        // Parsing the result again gives the same device.
         const id = address.system ?? "";
         const again = parseBmcAddress(`${address.origin}${id.startsWith("/") ? "" : "/"}${id}`);
         assert.equal(again.key, address.key);

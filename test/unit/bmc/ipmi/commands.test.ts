@@ -9,13 +9,13 @@ import { parseSystemGuid } from "../../../../src/bmc/ipmi/commands/guid.ts";
 import type { Request, Response } from "../../../../src/bmc/ipmi/packets/message.ts";
 import { sameUuid } from "../../../../src/remediator/hosts/model/identity.ts";
 
-// What the BMC says of its host, byte by byte.
+// Answers of the BMC about its host, byte by byte.
 
 const bytes = (maxLength: number): fc.Arbitrary<Buffer> => fc.uint8Array({ maxLength }).map((it) => Buffer.from(it));
 const ok = (data: Iterable<number>): Response => ({ completionCode: 0, data: Buffer.from([...data]) });
 const refused = (completionCode: number): Response => ({ completionCode, data: Buffer.alloc(0) });
 
-/** A BMC that gives out this inventory, at most so many bytes at once. */
+/** A BMC that serves this inventory, at most `chunkMax` bytes at a time. */
 function inventory(image: Buffer, chunkMax = 255, byWords = false) {
   let asked = 0;
   const unit = byWords ? 2 : 1;
@@ -68,13 +68,13 @@ test("a UUID is found in either byte order", () => {
         [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].map((at) => plain.readUInt8(at)),
       );
       assert.equal(parseSystemGuid(smbios), uuid);
-      // A plain one may look like the other; the comparison takes both for the same host.
+      // A UUID in one byte order may look valid in the other. The comparison treats both as the same host.
       assert.ok(sameUuid(parseSystemGuid(plain) ?? "", uuid));
     }),
   );
   const standard = Buffer.from("3f8c1d526b0a4e779a3e0d5b8c1f2a44", "hex").reverse();
   assert.equal(parseSystemGuid(standard), "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44");
-  // A Dell's, which is not a UUID of RFC 9562 in any order but its own.
+  // The GUID of a Dell server, which is a valid UUID (RFC 9562) only in its own byte order.
   const dell = Buffer.from("44454c4c420010358051b4c04f4e3732", "hex");
   assert.equal(parseSystemGuid(dell), "4c4c4544-0042-3510-8051-b4c04f4e3732");
   assert.equal(parseSystemGuid(Buffer.alloc(15)), undefined);
@@ -117,7 +117,7 @@ test("no inventory, or a damaged one, gives no identity", async () => {
 test("no inventory makes the reader fail, or ask without end", async () => {
   await fc.assert(
     fc.asyncProperty(bytes(600), fc.boolean(), async (noise, isHeaded) => {
-      // A sound header leads into the noise.
+      // A valid header before random bytes.
       const header = Buffer.from([1, 0, 1, 0, 9, 0, 0, 0xf5]);
       const { ask, asked } = inventory(isHeaded ? Buffer.concat([header, noise]) : noise);
       await readFruIdentity(ask);

@@ -17,7 +17,7 @@ import { BmcError } from "../../../../src/bmc/interface/errors.ts";
 import { Secret } from "../../../../src/runtime/secret.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 
-// The pure parts of a login, and what keeps many logins apart.
+// The pure parts of a login, and how concurrent logins are kept apart.
 
 const suite = CIPHER_SUITES[3];
 const asked = { tag: 7, consoleSessionId: 0x11223344, suite };
@@ -32,7 +32,7 @@ const console3: Console = {
 };
 const bytes = (maxLength: number): fc.Arbitrary<Buffer> => fc.uint8Array({ maxLength }).map((it) => Buffer.from(it));
 
-/** An answer as it must be. */
+/** A correct answer. */
 function opened(): Buffer {
   const algorithms = [0, 0, 0, 8, 1, 0, 0, 0, 1, 0, 0, 8, 1, 0, 0, 0, 2, 0, 0, 8, 1, 0, 0, 0];
   return Buffer.from([7, 0, 4, 0, 0x44, 0x33, 0x22, 0x11, 1, 0, 0, 0, ...algorithms]);

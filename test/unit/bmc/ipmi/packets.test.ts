@@ -38,7 +38,7 @@ test("an RMCP+ datagram is laid out as the specification has it", () => {
   );
   const head = hex("0600ff07 06 40 01020304 09000000 0700 20 00 e0 81 14 01 6a");
   assert.deepEqual(datagram.subarray(0, head.length), head);
-  // From byte 4 to the next header it is a multiple of 4 long.
+  // The part from byte 4 to the next header has a length that is a multiple of 4.
   assert.deepEqual(datagram.subarray(head.length, -12), hex("ffff ff 03 07").subarray(0, 5));
   assert.equal((datagram.length - 12 - 4) % 4, 0);
 });
@@ -60,7 +60,7 @@ test("a datagram with any bit changed, or of any other length, is rejected", () 
       const keys = deriveKeys(suite, createSecretKey(Buffer.alloc(20, 3)));
       const datagram = seal(keys, { sessionId: 1, sequence: 1 }, message);
       const changed = Buffer.from(datagram);
-      // The first four bytes belong to no session.
+      // The first four bytes are not part of the session.
       const offset = 4 + (at % (datagram.length - 4));
       changed[offset] = changed.readUInt8(offset) ^ (1 << bit);
       assert.ok("rejected" in open(keys, changed));

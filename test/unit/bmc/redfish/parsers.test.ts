@@ -23,7 +23,7 @@ function answer(status: number, body: JsonObject = {}, headers: Record<string, s
   return { status, body, header: (name) => headers[name], hide: (text) => text };
 }
 
-/** Runs `work`, which may fail with a BmcError only. */
+/** Runs `work`, which may throw only a BmcError. */
 function guarded(work: () => void): void {
   try {
     work();
@@ -241,7 +241,7 @@ test("no JSON that a BMC can send makes a parser throw anything but a BmcError, 
     ),
     object: fc
       .array(fc.tuple(fc.constantFrom(...names), tie("value")), { maxLength: 6 })
-      // As text, so that `__proto__` is a name like any other.
+      // JSON text, so that `__proto__` is an ordinary name.
       .map((entries) =>
         JSON.parse(`{${entries.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`),
       ),

@@ -30,7 +30,7 @@ function message({ id = 1, flags = 3, engine = ENGINE, report }: Parts): Buffer 
   return tlv(TAG.sequence, integer(3), header, octets(security), (flags & 2) === 0 ? scoped : octets("encrypted"));
 }
 
-/** What reaches net-snmp of the answers to one request, after the engine was discovered. */
+/** The number of answers to one request that reach net-snmp, after the discovery of the engine. */
 async function passed(answers: readonly Buffer[], { isEncrypted = true, from = "pdu" } = {}): Promise<number> {
   const pdu = createSocket("udp4");
   pdu.bind(0, "127.0.0.1");
@@ -50,7 +50,7 @@ async function passed(answers: readonly Buffer[], { isEncrypted = true, from = "
   pdu.send(message({ flags: 0, report: `${USM_STATS}.4.0` }), sender.port, sender.address);
   await discovered;
   for (const answer of answers) (from === "pdu" ? pdu : stranger).send(answer, sender.port, sender.address);
-  // Datagrams arrive in their order: what was sent before the last one has been seen when it is.
+  // Datagrams arrive in order, so the arrival of the last one shows that all others have arrived.
   const last = message({ id: 77, flags: isEncrypted ? 3 : 1 });
   const seen = new Promise<void>((resolve) => {
     socket.on("message", (datagram: Buffer) => {

@@ -23,7 +23,7 @@ function valueNamed(values: Readonly<Record<number, { means: string }>>, means: 
   return Number(Object.entries(values).find(([, value]) => value.means === means)?.[0]);
 }
 
-/** An answer with an outlet that is off, as the table has it, and what differs from that. */
+/** The status from the values of an outlet that is off, with the given changes. */
 function statusOf(
   table: OutletTable,
   changes: readonly [object: MibObject | string, value: SnmpValue][] = [],
@@ -55,8 +55,8 @@ function statusOf(
 
 const EVERY_VALUE = Array.from({ length: 42 }, (_, at) => at - 1);
 /**
- * The values that an outlet that is off may show, by the MIBs: of each object of `off`, of `always` and of the meter in
- * `MIB_VALUES`. Whether it has a relay is not part of its state.
+ * The values of an outlet that is off, by the MIBs: for each object of `off`, of `always` and of the meter in
+ * `MIB_VALUES`. Whether the outlet has a relay is not part of its state.
  */
 const OFF_WITH: Readonly<Record<Mib, readonly (readonly number[])[]>> = {
   "APC-rPDU2": [[1], [2]],
@@ -162,7 +162,7 @@ for (const mib of MIBS) {
     assert.deepEqual([oidOf(table.off, outlet), table.off.value], [at(values.setOff[0]), values.setOff[1]]);
     assert.deepEqual([oidOf(table.on, outlet), table.on.value], [at(values.setOn[0]), values.setOn[1]]);
     assert.equal(table.sysObjectId, values.sysObjectId);
-    // Of all values, these alone are Off, in the order of the objects.
+    // Only these values mean Off, in the order of the objects.
     const offWith = [...values.off, ...values.always, ...values.meter.beside].map(([oid]) =>
       EVERY_VALUE.filter((value) => stateWith(...values.off, unloaded, [oid, value]) === "Off"),
     );

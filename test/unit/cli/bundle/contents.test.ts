@@ -20,7 +20,7 @@ describe("the files of a support bundle", () => {
 
   it("the files of a support bundle that are not free of secrets in time are left out, the most useful ones last", async () => {
     let readings = 0;
-    // A millisecond for each batch of lines, of which the log has 400.
+    // Each of the 400 batches of the log takes one millisecond.
     const clock = { ...systemClock, monotonicMs: () => (readings += 1) };
     const bounds = { clock, endMs: 100, signal };
     const { files, gaps } = await finishFiles([hugeLog, status], new Redactor(), BYTES_MAX, bounds);

@@ -7,7 +7,8 @@ import type { KubeTransport } from "../../../../src/kube/transport.ts";
 import { SECRET_FORMS } from "../../../lib/secret-forms/all.ts";
 import { HARMLESS_TEXTS } from "../../../lib/secret-forms/harmless.ts";
 
-// test/integration/cli-bundle.test.ts has the secrets that must go; here is what must stay, and how long it may take.
+// test/integration/cli-bundle.test.ts covers the secrets that must be removed. Here is what must stay, and how long
+// redaction may take.
 
 describe("what a support bundle removes", () => {
   it("a support bundle keeps what a diagnosis needs", () => {

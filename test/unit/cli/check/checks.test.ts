@@ -22,12 +22,12 @@ import { complaints, deployment, healthCheck, HEALTHY, node, NOW_MS, target, wit
 
 const HOUR_MS = 3_600_000;
 
-/** What the checks other than the answer for all nodes report: that one has tests of its own. */
+/** The findings of all checks except the one that answers for all nodes, which has its own tests. */
 function causes(facts: Facts): string[] {
   return complaints(facts).filter((line) => !/^\w+ could-fence: /.test(line));
 }
 
-/** Exactly one check complains, apart from the answer for all nodes. */
+/** Asserts that exactly one check has a finding, apart from the one that answers for all nodes. */
 function assertOne(facts: Facts, expected: RegExp): void {
   const found = causes(facts);
   assert.equal(found.length, 1, found.join("\n"));

@@ -122,12 +122,12 @@ export const HEALTHY: Facts = {
   unprobed: new Set(),
 };
 
-/** Healthy facts, but for a part of what `ironfence status` reads. */
+/** Healthy facts, with changes in the part that `ironfence status` reads. */
 export function withOverview(change: Partial<Overview>): Facts {
   return { ...HEALTHY, overview: { ...HEALTHY.overview, ...change } };
 }
 
-/** Everything that the checks report except what is well: level and id, then the messages. */
+/** All findings of the checks: level and id, then the messages. */
 export function complaints(facts: Facts): string[] {
   return runChecks(CHECKS, facts)
     .filter(({ level }) => level !== "ok")

@@ -18,7 +18,7 @@ import { NOW, READ_ON, snapshot, VERIFIED } from "../../remediator/machine/snaps
 import { node, remediation, target } from "../dashboard/fixture.ts";
 import { OVERVIEW } from "../overview-fixture.ts";
 
-// Whatever the page says yes to, the remediator itself admits: its queue grants a place, and its decision before the
+// If the page answers yes, the remediator admits the remediation: its queue grants a slot, and its decision before the
 // power-off does not wait for etcd.
 
 const ROLES = {
@@ -29,7 +29,7 @@ const ROLES = {
 
 interface Member {
   role: keyof typeof ROLES;
-  /** Whether its Node was deleted: its target remembers the member of etcd. */
+  /** Whether its Node was deleted. Its target still records the etcd member. */
   isDeleted: boolean;
   ready: "True" | "False" | "Unknown";
   phase: string | undefined;
@@ -71,14 +71,14 @@ function overviewOf(members: readonly Member[], hosts: number): Overview {
   };
 }
 
-/** The nodes as the remediator counts them: with those that were deleted, and whose members count as down. */
+/** The nodes that the remediator counts, including deleted ones, whose members count as down. */
 function countedNodes({ nodes, targets }: Overview): Node[] {
   const deleted = new DeletedMembers(() => false);
   for (const object of targets as FencingTarget[]) deleted.observeTarget({ type: "added", object });
   return [...deleted.among(undefined, nodes as Node[])];
 }
 
-/** Whether the queue of the remediator would grant a new remediation of the node its place. */
+/** Whether the queue of the remediator would admit a new remediation of the node. */
 function isAdmitted(overview: Overview, nodes: readonly Node[], name: string, hosts: number): boolean {
   const byName = new Map(nodes.map((each) => [each.metadata.name, each]));
   const stored = overview.remediations as BareMetalRemediation[];
@@ -97,7 +97,7 @@ function isAdmitted(overview: Overview, nodes: readonly Node[], name: string, ho
   return admissions.of(asking.metadata.uid)?.granted === true;
 }
 
-/** Whether the decision right before the power-off goes on, for all that etcd's members say. */
+/** Whether the decision before the power-off would not wait for etcd. */
 function isDecided(nodes: readonly Node[], name: string): boolean {
   const self = nodes.find(({ metadata }) => metadata.name === name);
   const members = self !== undefined && mayRunEtcd(self) ? etcdNodes(nodes) : [];

@@ -23,7 +23,7 @@ import { healthCheck, node, remediation, target } from "../dashboard/fixture.ts"
 import { AT, OVERVIEW } from "../overview-fixture.ts";
 
 // The page, `ironfence status`, `ironfence check` and `ironfence explain node` answer one question: could this node be
-// fenced now? Each fault is shown to all four, and all four must give the same answer for the same reason.
+// fenced now? For each fault, all four must give the same answer with the same reason.
 
 const NAMES = ["w1", "w2", "w3"];
 const HEALTHY: Overview = {
@@ -46,7 +46,7 @@ const condition = (type: string, status: Condition["status"], reason: string): C
   lastTransitionTime: AT,
 });
 
-/** The node w1, which does not report since its health check should have started a remediation, and longer. */
+/** The node w1, which has been Unknown since `longerMs` before its health check should have started a remediation. */
 function unhealthy(longerMs: number): Node {
   const lastTransitionTime = toTime(NOW_MS - 300_000 - longerMs);
   return { ...node("w1"), status: { conditions: [{ type: "Ready", status: "Unknown", lastTransitionTime }] } };
@@ -84,7 +84,7 @@ function machineCheck(clusterName: string, conditions: readonly Condition[] = []
   };
 }
 
-/** A BareMetalHost that is for the node w1 by its name. */
+/** A BareMetalHost that belongs to the node w1 by its name. */
 const BARE_METAL_HOST: KubeObject = {
   apiVersion: "metal3.io/v1alpha1",
   kind: "BareMetalHost",
@@ -98,7 +98,8 @@ interface Fault {
   /** Answer and reason for the node w1. */
   verdict: string;
   /**
-   * Of the line `could-fence`; a check that runs after an upgrade does not fail because of what an administrator wants.
+   * The level of the line `could-fence`. It is not a failure if an administrator wants the state, so that a check after
+   * an upgrade passes.
    */
   level: Level;
 }
@@ -315,7 +316,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   "etcd has three members that are up": { change: controlPlane("True", "True", "True"), verdict: "yes", level: "ok" },
 };
 
-/** What each of the four says about the node w1, from what it shows to a person. */
+/** The answers about the node w1, parsed from the output for users. */
 function answersOf(overview: Overview): Record<"page" | "page of the node" | "status" | "check" | "explain", string> {
   const { page, nodes } = overviewPage(overview);
   const onPage = nodes.find(({ node: name }) => name === "w1");
@@ -345,7 +346,7 @@ function findingsOf(overview: Overview) {
 
 const wordsOf = (answer = "", reason = ""): string => `${answer} ${reason}`.trim();
 
-/** The line that names w1; it is a yes if none does. */
+/** The line that names w1. If there is none, the answer is yes. */
 function lineOf(lines: readonly string[], form: RegExp): string {
   const found = lines.flatMap((line) => {
     const [, answer, reason, names = ""] = form.exec(line) ?? [];
@@ -358,7 +359,7 @@ describe("the answer for a node", () => {
   for (const [fault, { change, verdict, level }] of Object.entries(FAULTS)) {
     it(`the answer for a node is the same on the page, in status, check and explain if ${fault}`, () => {
       const overview = { ...HEALTHY, ...change };
-      // Status and check list only nodes that are not a yes.
+      // Status and check list only nodes whose answer is not yes.
       const listed = verdict.startsWith("yes") ? "yes" : verdict;
       assert.deepEqual(answersOf(overview), {
         page: verdict,

@@ -13,7 +13,7 @@ import { node } from "./fixture.ts";
 
 const SIGNAL = new AbortController().signal;
 
-/** The client that the agent's page reads by, and what it asks of the API server. */
+/** The client of the agent's page, and its requests to the API server. */
 function clientOf(families: Family[], synced = true) {
   const calls: string[] = [];
   const call = (...words: string[]): void => void calls.push(words.join(" "));

@@ -22,7 +22,7 @@ export interface TargetOptions {
   reason?: string;
   message?: string;
   maintenance?: boolean;
-  /** The generation of the spec that the condition Ready is about; the spec is of generation 2. */
+  /** The observed generation of the condition Ready. The generation of the spec is 2. */
   observed?: number;
   status?: FencingTarget["status"];
 }
@@ -65,7 +65,7 @@ export function target(nodeName: string, options: TargetOptions = {}): FencingTa
   };
 }
 
-/** A remediation of a node in a phase, with what it waits for. */
+/** A remediation of a node in a phase, with the reason of its wait. */
 export function remediation(nodeName: string, phase: string, reason: string, status: Partial<Status> = {}) {
   const object: BareMetalRemediation = {
     apiVersion: "ironfence.io/v1alpha1",

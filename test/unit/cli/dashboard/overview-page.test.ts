@@ -18,7 +18,7 @@ const HEALTHY: Overview = {
 };
 const pageOf = (changed: Partial<Overview> = {}) => overviewPage({ ...HEALTHY, ...changed }).page;
 
-/** What keeps one node from being fenced: `reason` of the answer, empty for a yes. */
+/** The reason for which a node cannot be fenced; `yes` if it can. */
 function reasonFor(changed: Partial<Overview>, name = "w1"): string {
   const overview = { ...HEALTHY, ...changed };
   const found = judgeNodes(overview).nodes.find((row) => row.node === name);
@@ -106,7 +106,7 @@ describe("the section Could we fence", () => {
           const held = fenceExplainer(overview)("w1", []).steps.some(
             ({ step, state }) => asked.has(step) && state !== "ok",
           );
-          // Maintenance that is over, and that the agent has not probed after, is a no on the page.
+          // If the agent has not probed since the end of a maintenance, the page answers no.
           const isYes = reasonFor(overview) === "yes";
           assert.ok(!isYes || !held);
           if (reason !== "Maintenance") assert.equal(isYes, !held);

@@ -19,10 +19,10 @@ import { healthCheck, node, remediation, target } from "./fixture.ts";
 const KIB = 1_024;
 const frame = { path: "/", title: "Overview", cluster: "c", nowMs: 0, version: "v" };
 
-/** Markup that would run, and characters that would end an attribute or a line. */
+/** Markup that a browser would execute, and characters that would end an attribute or a line. */
 const HOSTILE = `<img src=x onerror=hack()></script><script>hack()</script>"'\`&\u202e\u0000\r\ndata: x`;
 
-/** The hostile text wherever the cluster, its users or its BMCs can put a text. */
+/** The hostile text in every place that the cluster, its users or its BMCs can write. */
 function hostileOverview(): Overview {
   const condition = { status: "True" as const, reason: HOSTILE, message: HOSTILE, lastTransitionTime: HOSTILE };
   const outcome = {
@@ -93,7 +93,7 @@ describe("the pages", () => {
   });
 
   describe("the size of the pages", () => {
-    /** As long as a name of a node and a message of a condition can be in practice. */
+    /** The practical maximum lengths of a node name and of a condition message. */
     const message = "x".repeat(1_000);
     const names = Array.from(
       { length: 5_000 },

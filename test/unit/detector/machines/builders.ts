@@ -19,7 +19,7 @@ import type { Template } from "../../../../src/detector/shared/model/template.ts
 import type { KubeObject } from "../../../../src/kube/resource.ts";
 import { parseTimeMs, toTime } from "../../../../src/runtime/time.ts";
 
-// A small world for tables: plain objects, no server.
+// A small world of plain objects for table tests, without a server.
 
 export const T0 = 1_800_000_000_000;
 export const MINUTE = 60_000;
@@ -188,7 +188,7 @@ export function policyOf(check: MachineHealthCheck): MachinePolicy {
   return policy;
 }
 
-/** Decides for targets that are not healthy among `healthy` others. */
+/** Decides for unhealthy targets and `healthy` healthy ones. */
 export function decideFor(
   targets: readonly MachineFacts[],
   parts: Partial<MachineCheckSnapshot> & { others?: number } = {},
@@ -219,7 +219,7 @@ export function decideFor(
   );
 }
 
-/** What is done, in short: `request m0`. */
+/** The actions in short form: `request m0`. */
 export function deedsOf({ actions }: MachineCheckDecision): string[] {
   return actions.flatMap((action) => {
     if (action.type === "recordAttempts") return [`record ${action.key} ${action.attempts.length}`];
@@ -228,7 +228,7 @@ export function deedsOf({ actions }: MachineCheckDecision): string[] {
   });
 }
 
-/** What machines are to say: `m0 HealthCheckSucceeded=False UnhealthyNode`. */
+/** The conditions that are written to machines: `m0 HealthCheckSucceeded=False UnhealthyNode`. */
 export function reportedBy({ actions }: MachineCheckDecision): string[] {
   return actions.flatMap((action) =>
     action.type === "conditions"

@@ -42,7 +42,7 @@ describe("a MachineHealthCheck", () => {
   });
 
   describe("makes a request that failed again", () => {
-    /** Unhealthy for `outage` minutes when its request failed, `ago` minutes ago. */
+    /** A machine whose request failed `ago` minutes ago, when it had been unhealthy for `outage` minutes. */
     const failed = (outage: number, ago: number, more: Parameters<typeof factsOf>[0] = {}) => {
       const failedMs = T0 - ago * MINUTE;
       const lastTransitionTime = toTime(failedMs - outage * MINUTE);

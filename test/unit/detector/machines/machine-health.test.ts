@@ -18,7 +18,7 @@ function judge(parts: Partial<ObservedMachine>, checks: Partial<HealthCriteria> 
   return judgeMachine(targetOf(parts), { ...CHECKS, ...checks }, T0);
 }
 
-/** Reason and messages of an unhealthy machine, in both forms; else its state. */
+/** Reason and messages of an unhealthy machine, in both forms; otherwise its state. */
 function conclude(health: MachineHealth): unknown {
   if (health.state !== "unhealthy") return health.state;
   const { reason, message, v1beta1 } = health.fault;

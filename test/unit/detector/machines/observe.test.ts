@@ -11,7 +11,7 @@ import { checkOf, machineOf, T0 } from "./builders.ts";
 
 const MACHINE = machineOf("m0");
 
-/** The Kubernetes Events that are recorded for an event. */
+/** The Kubernetes Events that an event leads to. */
 function announced(event: MachineActionEvent): string[] {
   return announceMachineEvent(checkOf(), event).map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
 }

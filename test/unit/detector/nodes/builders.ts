@@ -14,7 +14,7 @@ import type { Template } from "../../../../src/detector/shared/model/template.ts
 import { judgeHealth } from "../../../../src/detector/nodes/decide/health.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 
-// A small world for tables: plain objects, no server.
+// A small world of plain objects for table tests, without a server.
 
 export const T0 = 1_800_000_000_000;
 export const CHECK_UID = "check-1";
@@ -39,7 +39,7 @@ export function templateRef(kind: string, name = `${kind.toLowerCase()}-template
   return { apiVersion: "fence.example/v1", kind: `${kind}Template`, namespace: "fencing", name };
 }
 
-/** Spec parts of an escalation over kinds X, Y, Z …, each with a time-out of one minute. */
+/** The spec of an escalation over the kinds X, Y, Z …, each with a timeout of one minute. */
 export function escalation(...kinds: string[]) {
   return {
     remediationTemplate: undefined,
@@ -197,7 +197,7 @@ export function targetOf(node: Node, more: Partial<ObservedTarget> = {}, name = 
   };
 }
 
-/** What is seen of a node's host that is proven off. */
+/** The facts about a host that is proven off. */
 export function hostOf(
   node: Node,
   more: Partial<ObservedHost> = {},

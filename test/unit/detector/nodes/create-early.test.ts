@@ -17,7 +17,10 @@ interface Live {
   mayStartEarly: boolean;
 }
 
-/** Carries the decision out to remediate a Ready node. @param live what is found then: what was decided by, if not. */
+/**
+ * Executes the decision to remediate a Ready node. @param live differences between the live reads and the facts of the
+ * decision.
+ */
 async function create(live: Partial<Live>): Promise<{ created: number; events: string[] }> {
   const templates = ours();
   const facts = factsOf(policy, ready(), T0, { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined });
@@ -41,7 +44,7 @@ async function create(live: Partial<Live>): Promise<{ created: number; events: s
     overdue: {
       names: () => [],
       factsOf: () => early,
-      // What a live read shows is known from then on.
+      // The result of a live read is known from then on.
       confirm: async () => {
         early = live.early ?? EARLY;
       },

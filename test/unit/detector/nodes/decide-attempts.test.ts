@@ -131,7 +131,7 @@ describe("decide: attempts", () => {
 
 describe("decide: the list of steps starts again", () => {
   const MINUTE_MS = 60_000;
-  /** So many rounds of X, Y have failed, the last of them `agoMs` ago; no CR is left. */
+  /** Facts after `rounds` failed rounds of X and Y, the last one `agoMs` ago. No remediation is left. */
   const after = (rounds: number, agoMs: number, annotations = {}, more: Partial<NodeFacts> = {}) => {
     const policy = policyOf(escalation("X", "Y"), annotations);
     const remediations = Array.from({ length: rounds }, (_, round) => {
@@ -168,7 +168,7 @@ describe("decide: the list of steps starts again", () => {
     const outcome = (fenceableSinceMs: number | undefined, annotations = {}) =>
       after(3, 5_000, annotations, { fenceableSinceMs }).nodes[0]?.outcome;
     assert.equal(outcome(T0 - 4_000), "create");
-    // It could be fenced all the time, so that was not what the remediation failed for.
+    // The node could be fenced all the time, so this was not the cause of the failure.
     assert.equal(outcome(T0 - 5_000), "noTemplateLeft");
     assert.equal(outcome(T0 - 86_400_000), "noTemplateLeft");
     assert.equal(outcome(undefined), "noTemplateLeft");

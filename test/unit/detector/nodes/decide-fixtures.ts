@@ -8,7 +8,7 @@ export function unhealthy(name: string, more: Partial<NodeFacts> = {}, labels = 
   return factsOf(policy, nodeOf(name, "Unknown", UNHEALTHY_SINCE, labels), T0, more);
 }
 
-/** The kind of the records cannot be read. */
+/** The remediations of this kind cannot be read. */
 export const UNSEEN = { unseenKinds: [{ apiVersion: "fence.example/v1", kind: "X" }] };
 
 export const record = (kind: string, name: string, startedMs: number, timedOutMs?: number) => ({

@@ -269,7 +269,8 @@ describe("decide: status", () => {
     assert.deepEqual([first.nodes[0]?.outcome, told(first)?.status], ["failed", "True"]);
     assert.equal(first.nextCheckMs, T0 + 48 * 3_600_000, "only its age changes with time");
     assert.equal(told(first)?.message, `a: X fencing/a has failed (no reason given). ${why}`);
-    // The threshold or a pause may come to deferral after the failure is stored, or after the last of several steps.
+    // The threshold or a pause may hold the health check after the failure is stored, or after the last of several
+    // steps.
     const previous = { name: "a", remediations: [record("X", "a", T0 - 700_000, T0 - 600_000)] };
     const stored = decideNodeCheck(snapshotOf(paused, [unhealthy("a", { remediations: [failed], previous })]), T0);
     assert.deepEqual([stored.nodes[0]?.outcome, told(stored)?.status], ["paused", "True"]);

@@ -7,7 +7,7 @@ import type { Template } from "../../../../src/detector/shared/model/template.ts
 import { toMicroTime } from "../../../../src/runtime/time.ts";
 import { nodeOf, policyOf, T0, targetOf, templatesOf } from "./builders.ts";
 
-// A node that still says that it is Ready, and whose host is proven off.
+// A node that is still Ready although its host is proven off.
 
 export const RULES = [
   { type: "Ready", status: "False", duration: "300s" },

@@ -56,7 +56,7 @@ describe("the gauge of remediations that go on", () => {
 });
 
 describe("the histogram of how long nodes were unhealthy", () => {
-  /** One node after the other is remediated and recovers after so many seconds. */
+  /** Metrics after one node after the other was remediated and recovered after the given seconds. */
   function recovered(...cases: [node: string, seconds: number][]): Registry {
     const registry = new Registry();
     const metrics = new NodeHealthCheckMetrics(registry, () => []);

@@ -17,7 +17,10 @@ const TAKEN: NodeEvent = { type: "leaseTaken", nodeName: "n1", renewAtMs: T0 + 6
 const deferred = (deferral: Deferral): NodeEvent => ({ type: "deferred", nodeName: "n1", deferral });
 const timePassed = (nowMs: number): NodeEvent => ({ type: "timePassed", nowMs });
 
-/** What these events make of a node of which nothing was observed; each result is frozen, as the next one's input. */
+/**
+ * The observations of a node after these events, beginning with none. Each result is frozen before it is the next
+ * input.
+ */
 function after(...events: NodeEvent[]): NodeObservations {
   return events.reduce(
     (observations, event) => Object.freeze(observeNode(observations, event)),

@@ -35,7 +35,7 @@ describe("policy", () => {
     );
   });
 
-  // Upstream's CRD has none of these rules: its webhook does, and is not there without that operator.
+  // Upstream checks these rules in a webhook, which does not exist without its operator, and not in its CRD.
   const broken: [string, Record<string, unknown>, RegExp][] = [
     ["an empty selector", { selector: {} }, /spec\.selector: .*empty/],
     [

@@ -23,7 +23,7 @@ import {
 } from "./builders.ts";
 
 const SECOND_MS = 1_000;
-/** The node failed so long ago; its duration is 5 minutes. */
+/** The time at which the node failed. Its duration is 5 minutes. */
 const FAILED_MS = T0 - 20 * SECOND_MS;
 const RULES = [
   { type: "Ready", status: "False", duration: "300s" },
@@ -69,7 +69,7 @@ describe("a duration is skipped", () => {
     assert.ok(create?.type === "create");
     assert.equal(create.skipped?.durationUntilMs, FAILED_MS + 300 * SECOND_MS);
     assert.ok(entryIn(status, "a"));
-    // Where it has no effect, the answer changes once the proof is too old.
+    // If the proof has no effect, the answer changes when the proof is too old.
     assert.equal(nextCheckMs, T0 + 29 * SECOND_MS);
   });
 

@@ -17,7 +17,7 @@ const happening = fc.record({
   what: fc.constantFrom("fails", "recovers", "changes", "crEnds", "deletedByRemediator", "relabelled", "time"),
 });
 
-/** At most how many nodes may be in remediation, by hand. */
+/** The maximum number of nodes in remediation, calculated independently. */
 function mostAllowed(threshold: Threshold, total: number): number {
   const { amount, kind } = threshold;
   const scaled = amount.unit === "nodes" ? amount.count : Math.ceil((total * amount.percent) / 100);

@@ -19,7 +19,7 @@ import { remediationOf, T0 } from "../nodes/builders.ts";
 
 const DAY_MS = 86_400_000;
 
-/** A health check that remembers what the annotation says. */
+/** A health check with this text in its annotation. */
 function checkWith(text: string | undefined): HealthCheckObject {
   return {
     apiVersion: "remediation.medik8s.io/v1alpha1",
@@ -35,7 +35,7 @@ function checkWith(text: string | undefined): HealthCheckObject {
   };
 }
 
-/** A BareMetalRemediation in a given state; its remediator reports what it ordered. */
+/** A BareMetalRemediation in a given state, with the last order that it reports. */
 function bareMetal(succeeded: string, action: string | undefined, deletionTimestamp?: string): Remediation {
   const raw = {
     apiVersion: "ironfence.io/v1alpha1",
@@ -116,7 +116,7 @@ describe("attempt budget", () => {
   for (const [name, remediation, count] of cases) {
     it(name, () => {
       assert.equal(countAttempts([], [remediation], T0).length, count);
-      // Also once it was counted: what turns out to be free is given back.
+      // Also after it was counted: if an attempt turns out to be free, it no longer counts.
       const remembered = [{ uid: "b", startedMs: T0 }];
       const attempts = countAttempts(remembered, [remediation], T0);
       assert.equal(attempts.length, count);

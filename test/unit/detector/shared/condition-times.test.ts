@@ -7,7 +7,7 @@ import { NodeTracker } from "../../../../src/detector/nodes/snapshot/node-tracke
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { nodeOf, policyOf, T0 } from "../nodes/builders.ts";
 
-/** A clock whose wall can be set. */
+/** A clock whose wall time can be set. */
 class SettableClock extends VirtualClock {
   setByMs = 0;
   override nowMs(): number {
@@ -78,7 +78,7 @@ describe("the age of a condition", () => {
   });
 
   it("the age of a condition that changed before the watch began is corrected by the API server's clock", async () => {
-    // The node failed just now by the API server's clock, which is an hour behind ours.
+    // By the API server's clock, which is an hour behind ours, the node has just failed.
     const clock = new VirtualClock(T0);
     const failed = failedAt(T0 - 3_600_000);
     const times = new MonotonicTimes(clock, { minMs: -3_600_500, maxMs: -3_599_500 });

@@ -8,7 +8,7 @@ import { nodeCoverage } from "../../../../src/detector/nodes/snapshot/coverage.t
 import type { HealthCheckObject } from "../../../../src/detector/nodes/snapshot/health-check.ts";
 import { checkOf, machineOf } from "../machines/builders.ts";
 
-// Which nodes the metric of nodes without a FencingTarget counts as selected.
+// Tests which nodes without a FencingTarget the metric counts as selected.
 
 const OURS = "ironfence.io/v1alpha1";
 

@@ -15,12 +15,12 @@ function nodeOf(uid: string): Node {
   return { apiVersion: "v1", kind: "Node", metadata, spec: {}, status: {} };
 }
 
-/** A view of nodes, and an API server that says how far it has come. */
+/** A view of nodes, and an API server that reports its resource version. */
 class World {
   readonly clock = new VirtualClock();
   readonly freshness = new ViewFreshness();
   readonly signal = new AbortController().signal;
-  /** The requests: `version` for the version alone, `list` for all nodes, `node` for a single one. */
+  /** The requests: `version` for only the version, `list` for all nodes, `node` for a single one. */
   readonly requests: string[] = [];
   readonly view: { size: number; version: string | undefined; get: () => Node | undefined } = {
     size: 5_000,
@@ -49,7 +49,7 @@ class World {
     this.nodes = new CurrentNodes({ client, clock, nodes: view, freshness });
   }
 
-  /** Confirms, and lets `forMs` pass meanwhile. @returns whether that has ended. */
+  /** Starts to confirm the view, and lets `forMs` pass. @returns whether the call has ended. */
   async confirmed(forMs = 2_000): Promise<boolean> {
     let isOver = false;
     const confirming = this.nodes.confirm(this.signal).then(() => (isOver = true));
@@ -58,7 +58,7 @@ class World {
     return isOver;
   }
 
-  /** Reads `n1` `count` times at once, and lets `forMs` pass meanwhile. @returns where each of them was read. */
+  /** Reads `n1` `count` times at once, and lets `forMs` pass. @returns the source of each read. */
   async read({ count = 3, isOneOfMany = true, forMs = 1_000 } = {}): Promise<string[]> {
     const reading = Array.from({ length: count }, () => this.nodes.readNode("n1", isOneOfMany, this.signal));
     await this.clock.advance(forMs);

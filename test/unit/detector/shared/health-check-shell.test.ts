@@ -11,7 +11,7 @@ import type { KubeObject } from "../../../../src/kube/resource.ts";
 import { settle, VirtualClock } from "../../../lib/virtual-clock.ts";
 import { evenRandom, silentLogger } from "../../kube/support.ts";
 
-// The shell on its own: a family whose decisions are a script, and a log of what the shell does with them.
+// The shell alone, with a family whose decisions are scripted, and a log of what the shell does.
 
 const CHECK: KubeObject = {
   apiVersion: "example/v1",
@@ -21,7 +21,7 @@ const CHECK: KubeObject = {
 
 interface Deed {
   type: string;
-  /** Throws instead of doing anything. */
+  /** Throws instead of having an effect. */
   fails?: boolean;
 }
 type Decision = HealthCheckDecision<Deed>;
@@ -33,7 +33,7 @@ const decisionOf = (...actions: (Deed | RecordAttempts)[]): Decision => ({
   transitions: [{ key: "shown", type: "Normal", reason: "Shown", note: "" }],
 });
 
-/** Reconciles once with these decisions, the last of which stands. @returns what happened, in order. */
+/** Reconciles once with these decisions. The last one is repeated. @returns what happened, in order. */
 async function reconcile(decisions: readonly Decision[], options: { storeFails?: Error } = {}): Promise<string[]> {
   const log: string[] = [];
   const left = [...decisions];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ViewFreshness } from "../../../../src/detector/shared/views/view-freshness.ts";
 
-/** A view that has shown events: when, and how long before that they say to have happened. */
+/** A view that has shown events at the given times, each with its age by its own timestamp. */
 function shown(...events: [atMs: number, lagMs?: number][]): ViewFreshness {
   const view = new ViewFreshness();
   for (const [atMs, lagMs] of events) view.observe(atMs, lagMs);

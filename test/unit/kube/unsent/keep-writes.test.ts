@@ -50,7 +50,7 @@ describe("a runtime that keeps its writes", () => {
     await clock.advance(1_000);
   });
 
-  /** On the clock of the world. */
+  /** Awaits a call while the virtual clock advances. */
   async function call<T>(work: Promise<T>): Promise<T> {
     work.catch(() => undefined);
     await clock.advance(100);

@@ -167,7 +167,7 @@ describe("who has signed a node's marks", () => {
 });
 
 describe("the clusters of nodes", () => {
-  /** A world with a workload cluster whose connection can be set. */
+  /** A world with a workload cluster whose connection state can be set. */
   function two(ownCluster?: ClusterRef): {
     clusters: NodeClusters;
     here: World;

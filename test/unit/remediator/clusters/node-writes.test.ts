@@ -7,7 +7,7 @@ import { getNode, patchNode } from "../../../../src/remediator/clusters/node-wri
 
 const SIGNAL = new AbortController().signal;
 
-/** An API server with one Node, whose status is what a user has stored there. */
+/** An API server with one Node, whose status contains what a user has stored there. */
 function serving(status: unknown): { client: KubeClient; sent: unknown[] } {
   const sent: unknown[] = [];
   const node = {

@@ -17,7 +17,7 @@ function remediation(name: string, status: BareMetalRemediation["status"] = {}):
   };
 }
 
-/** Turns of which one may be taken at a time. */
+/** Admissions with a limit of one host at a time. */
 function turnsAmong(
   stored: readonly BareMetalRemediation[],
   deps: Partial<ConstructorParameters<typeof Admissions>[0]> = {},

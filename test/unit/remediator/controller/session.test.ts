@@ -19,7 +19,7 @@ import { IN_CONTACT } from "../../../lib/contact.ts";
 const SPEC = bareMetalRemediationSpecSchema.parse({});
 const REF = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
 
-/** A clock whose wall clock can be set. */
+/** A clock whose wall time can be set. */
 class SetClock extends VirtualClock {
   aheadMs = 0;
 

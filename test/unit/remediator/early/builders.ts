@@ -2,7 +2,7 @@ import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { KubeletLease } from "../../../../src/nodes/leases/kubelet-leases.ts";
 
-/** A node that says that it is Ready. */
+/** A Ready node. */
 export const nodeOf = (name: string): Node => ({
   apiVersion: "v1",
   kind: "Node",

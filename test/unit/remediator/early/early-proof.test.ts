@@ -8,12 +8,12 @@ import { EarlyProof } from "../../../../src/remediator/early/early-proof.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { leaseOf, nodeOf, targetOf } from "./builders.ts";
 
-/** What is watched while a host is being proven off. */
+/** The facts that are watched while a host is being proven off. */
 interface Watched {
   node: Node | undefined;
   target: FencingTarget | undefined;
   lease: KubeletLease;
-  /** Since when the API server has answered. */
+  /** The time since which the API server has answered. */
   contactSinceMs: number;
   isAmbiguous: boolean;
   /** Whether the BMC answers as the host of the node. */
@@ -21,13 +21,13 @@ interface Watched {
 }
 
 interface Outcome {
-  /** Why the proof was none; undefined if it was given to the detector. */
+  /** Why there was no proof; undefined if the detector got it. */
   why: string | undefined;
   readAtMs: number[];
   identified: number;
 }
 
-/** Proves a host off whose lease has been silent for long enough. `change` is made right after the first reading. */
+/** Proves a host off whose lease has been silent for long enough. `change` happens right after the first reading. */
 async function prove(given: Partial<Watched>, change: Partial<Watched> = {}): Promise<Outcome> {
   const clock = new VirtualClock();
   const subject = { name: "n1", node: nodeOf("n1"), target: targetOf("n1"), lease: leaseOf(0) };

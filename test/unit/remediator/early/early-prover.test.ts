@@ -10,35 +10,35 @@ import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { leaseOf, nodeOf, targetOf } from "./builders.ts";
 
 const NODES = 5_000;
-/** Kubernetes sets Ready=Unknown about so long after the leases have become overdue. */
+/** The time from overdue leases until Kubernetes sets Ready=Unknown. */
 const MS = 40_000;
 
 interface Seen {
-  /** When the host of each node was opened for the first time. */
+  /** The time at which the host of each node was first opened. */
   opened: Map<string, number>;
-  /** Most hosts that were open at a time. */
+  /** The maximum number of hosts that were open at the same time. */
   most: number;
-  /** When leases were read live, from the beginning. */
+  /** Times of live reads of leases, since the beginning. */
   liveReadsMs: number[];
-  /** When a proof was to be stored, from the beginning. */
+  /** Times at which a proof was to be stored, since the beginning. */
   storedMs: number[];
 }
 
 interface Given {
-  /** How many nodes there are whose renewals are late. */
+  /** The number of nodes with overdue renewals. */
   count?: number;
-  /** Those of them whose renewals become late later, and when. */
+  /** Nodes whose renewals become overdue later, with the time. */
   laterMs?: Readonly<Record<string, number>>;
-  /** What a BMC says; undefined: it does not answer. */
+  /** The reading of each BMC; undefined if it does not answer. */
   power?: (name: string) => "On" | "Off" | undefined;
-  /** The version of the lease that a live read shows: the watched one is 1. */
+  /** The resource version of the lease in a live read. The watched one is 1. */
   liveVersion?: string;
   node?: (name: string) => Node;
   isStopped?: boolean;
   forMs?: number;
 }
 
-/** Nodes of which none renews its lease in time. */
+/** Runs the prover on nodes of which none renews its lease in time. */
 async function proveAll(given: Given): Promise<Seen> {
   const { count = NODES, laterMs = {}, power = () => "Off", liveVersion = "1", forMs = MS } = given;
   const clock = new VirtualClock();
@@ -128,7 +128,7 @@ describe("5,000 nodes whose renewals are late", () => {
     const times = [...some.opened.values()];
     const within = times.map((atMs) => times.filter((other) => other >= atMs && other < atMs + 1_000).length);
     assert.equal(Math.max(...within), 8);
-    // Each waits for the silence of its lease.
+    // Each proof waits for the silence of its lease.
     const all = await proveAll({});
     assert.equal(all.most, 8);
   });

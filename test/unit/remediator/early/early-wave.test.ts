@@ -21,7 +21,7 @@ import {
   WAVE_SAMPLE,
 } from "../../../../src/remediator/early/wave.ts";
 
-/** A wave of which so many hosts were read, and so many of those were off. */
+/** A wave in which `count` hosts were read, `off` of them as Off. */
 function readings(off: number, count: number, wave: Wave = noteOverdue(NO_WAVE, 0), nowMs = 1_000): Wave {
   let next = wave;
   for (let index = 0; index < count; index += 1) next = noteReading(next, index < off, nowMs);

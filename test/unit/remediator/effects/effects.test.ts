@@ -28,7 +28,7 @@ import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { attempt, know } from "../machine/snapshots.ts";
 import type { Effect } from "../../../../src/remediator/machine/model/decision/decision.ts";
 
-// What effects do to nodes by a live read, on an in-memory API server.
+// Effects on nodes with live reads, on an in-memory API server.
 
 const SIGNAL = new AbortController().signal;
 const NAMESPACE = "ironfence";
@@ -112,7 +112,7 @@ async function run(context: EffectContext, effect: Effect): Promise<Observations
   return context.session.observations;
 }
 
-/** The node as the remediation has it on record. */
+/** A status that records this node. */
 function onRecord({ metadata, status }: Node): BareMetalRemediationStatus {
   const bootID = status.nodeInfo?.bootID;
   return { node: { name: "n1", uid: metadata.uid, ...(bootID !== undefined && { bootID }) } };
@@ -186,7 +186,7 @@ describe("a read of the node before its host is powered off", () => {
     const match = { resource: "nodes", verbs: ["get"] } as const;
     server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 1_000 } });
     const refused = new KubeError("Forbidden", "get Secret ironfence/bmc: 403");
-    // Of a host no more is asked for before that fails.
+    // Nothing else of the host is used before this call fails.
     const host = {
       ref: { kind: "FencingTarget", namespace: NAMESPACE, name: "n1", uid: "target-uid" },
       open: () => Promise.reject(refused),
@@ -194,7 +194,7 @@ describe("a read of the node before its host is powered off", () => {
     } as unknown as NonNullable<EffectContext["host"]>;
     const examined = run({ ...start(), host }, { do: "examine" });
     const failed = assert.rejects(examined, refused);
-    // A rejection that is not awaited would be reported here, and end the agent.
+    // An unhandled rejection would be reported here. In the agent, it would end the process.
     await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(1_000);
     await failed;
@@ -248,7 +248,7 @@ describe("a mark", () => {
   });
 
   describe("a mark that version 0.1.0 put on, which signed it by an annotation alone", () => {
-    /** A remediation whose stored attempt is a1, and its node, whose annotation names an attempt of it. */
+    /** A remediation with the stored attempt a1, and its node, whose annotation names one of its attempts. */
     const tainted = (signedFor = "a1", secondTaint = false): EffectContext => {
       const stored = formatAttempt(attempt({ id: "a1", secondTaint }));
       const status = { phase: "Releasing", stateVersion: 1, attempt: stored };
@@ -301,7 +301,7 @@ describe("a read that takes long", () => {
     let looks = 0;
     const readStopSwitch = async () => {
       looks += 1;
-      // The first read is too old for an order; the second one is made together with the reading of the power.
+      // The first read becomes too old for an order. The second one happens together with the reading of the power.
       if (looks === 1) await clock.advance(2_000);
       else await Promise.resolve().then(() => know(session, { quarantined: true }));
       return undefined;

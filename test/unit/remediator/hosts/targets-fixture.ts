@@ -31,8 +31,8 @@ import { toMicroTime } from "../../../../src/runtime/time.ts";
 import { settle, VirtualClock } from "../../../lib/virtual-clock.ts";
 import { IN_CONTACT } from "../../../lib/contact.ts";
 
-// A small world for target tests: an API server's collections in memory, BMCs at the PowerDriver interface, a manual
-// clock.
+// A small world for tests of targets: in-memory collections of an API server, BMCs at the PowerDriver interface, and a
+// manual clock.
 
 export const NAMESPACE = "ironfence";
 
@@ -103,7 +103,7 @@ export class FakeBmc {
   certificateUntilMs: number | undefined;
   /** Orders are accepted, but nothing happens. */
   deaf = false;
-  /** How orders to power off fail. */
+  /** The error of power-off orders, if any. */
   offFailure: BmcError | undefined;
   constructor(identity: Omit<HostIdentity, "device">) {
     this.identity = identity;
@@ -116,13 +116,13 @@ export class World {
   readonly calls: string[] = [];
   readonly bmcs = new Map<string, FakeBmc>();
   openDrivers = 0;
-  /** Called before each read is answered and before each write takes effect: the places for races. */
+  /** Called before each read is answered and before each write takes effect, to simulate races. */
   beforeRead: ((key: ObjectKey) => void | Promise<void>) | undefined;
   beforeWrite: ((key: ObjectKey) => void | Promise<void>) | undefined;
-  /** Answers of reads that fail, by `plural/name`. */
+  /** Errors of reads, by `plural/name`. */
   readonly readFailures = new Map<string, KubeError>();
   readonly #collections = new Map<string, Collection>();
-  /** Nodes whose lease is renewed just before it is read. */
+  /** Nodes whose lease is renewed right before each read. */
   readonly #renewing = new Set<string>();
   #version = 1;
   #uid = 1;
@@ -183,7 +183,7 @@ export class World {
     return target;
   }
 
-  /** @param allowed to which addresses it may be sent; null for none of the annotation. */
+  /** @param allowed the addresses to which the Secret may be sent; null for no annotation. */
   secret(
     name: string,
     data: Record<string, string>,
@@ -195,7 +195,7 @@ export class World {
     this.put<SecretObject>(SECRETS, name, { metadata, data: Object.fromEntries(encoded) }, NAMESPACE);
   }
 
-  /** A node that is Ready and renews its lease, with its BMC, Secret and target, all of one name. */
+  /** Creates a Ready node that renews its lease, with BMC, Secret and target, all with the same name. */
   host(name: string, systemUUID: string, spec: Partial<FencingTarget["spec"]> = {}): FakeBmc {
     this.node(name, systemUUID);
     this.secret(`${name}-bmc`, { username: "admin", password: "secret-1" });

@@ -7,8 +7,8 @@ import { decide } from "../../../../src/remediator/machine/decide.ts";
 import { parseState, STATE_NAMES } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { NOW, snapshot } from "./snapshots.ts";
 
-// Statuses that released versions have written (test/corpus/record.ts), and the schemas of their CRDs: an agent that is
-// upgraded finds the first, and one that is rolled back is held to the second.
+// Statuses that released versions have written (test/corpus/record.ts), and the schemas of their CRDs. An upgraded
+// agent finds such statuses, and after a rollback, the old schema applies.
 
 const CORPUS = new URL("../../../corpus/", import.meta.url);
 const VERSIONS = readdirSync(CORPUS, { withFileTypes: true }).flatMap((entry) =>
@@ -52,7 +52,7 @@ describe("what released versions have stored", () => {
   }
 });
 
-/** As much of a schema as our CRDs use. */
+/** The keywords of a schema that our CRDs use. */
 interface Schema {
   type: string;
   enum?: string[];
@@ -66,7 +66,7 @@ interface Schema {
 const BOUNDS_ABOVE = ["maxItems", "maxLength", "maximum", "maxProperties"];
 const BOUNDS_BELOW = ["minItems", "minLength", "minimum"];
 
-/** What `newer` admits that `older` refuses once it has dropped the fields that it does not know. */
+/** What `newer` accepts and `older` refuses after it has dropped unknown fields. */
 function refusals(older: Schema, newer: Schema, path = "status"): string[] {
   const found: string[] = [];
   if (older.type !== newer.type) return [`${path} is ${newer.type}, and was ${older.type}`];

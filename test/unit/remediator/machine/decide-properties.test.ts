@@ -11,7 +11,8 @@ import { POWER_PROOF_AGE_MAX_MS } from "../../../../src/remediator/machine/model
 import { node, NOW, OWNER, snapshot } from "./snapshots.ts";
 import type { Decision, Effect } from "../../../../src/remediator/machine/model/decision/decision.ts";
 
-// Whatever a remediation has stored and this process has seen, sensible or not: what must never be decided is not.
+// Properties that every decision must have, whatever a remediation has stored and this process has observed, sensible
+// or not.
 
 const agoMs = fc.constantFrom(0, 50, 200, 1_400, 1_600, 4_900, 5_100, 11_000, 13_000, 21_000, 60_000);
 const atMs = agoMs.map((ms) => NOW.monotonicMs - ms);

@@ -24,7 +24,7 @@ import {
   VERIFIED,
 } from "./snapshots.ts";
 
-// What a decision leaves in the status, from which any process goes on.
+// What a decision stores in the status, from which any process can continue.
 
 describe("the status that a decision stores", () => {
   const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;

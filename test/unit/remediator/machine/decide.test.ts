@@ -22,9 +22,9 @@ import {
 } from "./snapshots.ts";
 import { STEPS } from "./steps/all.ts";
 
-// One row for each pair of state and event: what `decide` does.
+// A table of what `decide` does for each pair of state and event.
 
-/** The process that has observed everything stops; the one that takes over reads all objects again. */
+/** The leader stops. The next leader has no observations and reads all objects again. */
 const DEMOTED = "agent demoted";
 
 const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
@@ -69,7 +69,7 @@ const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
   nothing: {},
 };
 
-/** What a process has seen by the middle of a state, if it has not only just taken over. */
+/** The observations of a process in the middle of a state, if it has not just taken over. */
 function observationsBy(state: StateName): Partial<Observations> {
   const isOff = ["PoweringOff", "Releasing", "Provisioning"].includes(state);
   const isOn = ["Rejoining", "Restoring"].includes(state);
@@ -324,7 +324,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
 };
 
 function finalRow(): Record<string, Told> {
-  // The verdict is given, and the object is let go whatever happens.
+  // The verdict is stored, so the finalizer is removed in any case.
   const letGo: Told = ["dropFinalizer", "dropFinalizer"];
   const rows = Object.fromEntries(Object.keys(EVENTS).map((event) => [event, letGo]));
   return { ...rows, [DEMOTED]: ["dropFinalizer", "stops"] };
@@ -381,7 +381,7 @@ describe("the diagram in docs/explanation/remediation.md", () => {
       const { state } = changes;
       const decision = decide(snapshot(changes), NOW);
       const to = decision.status?.phase;
-      // A further attempt stays in its state, and is drawn all the same.
+      // A further attempt stays in its state, but the diagram has an arrow for it.
       const isAttempt = decision.notes.some(({ reason }) => reason === "AttemptFailed");
       if (to !== undefined && (to !== state || isAttempt)) moves.add(`${state} --> ${to}`);
     }

@@ -17,9 +17,9 @@ import { snapshot } from "./snapshots.ts";
 import { IN_CONTACT } from "../../../lib/contact.ts";
 
 /**
- * Takes an agent's leadership away in the middle of its first call in a state.
+ * Ends an agent's leadership during its first call in a state.
  *
- * @returns `stops` where that call was the last thing it did; `rests` where it did nothing anyway; else what it did.
+ * @returns `stops` if that call was its last one; `rests` if it makes no call in this state; otherwise the later calls.
  */
 export async function demote(state: StateName): Promise<string> {
   const demoted = new AbortController();

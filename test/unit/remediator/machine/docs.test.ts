@@ -7,7 +7,7 @@ import { ARROWS as arrows, REMEDIATION_DOC as text } from "./diagram.ts";
 
 const read = (page: string): string => readFileSync(new URL(`../../../../docs/${page}`, import.meta.url), "utf8");
 
-/** Names of states that have a section of their own under a heading. */
+/** Names of states that have their own section under a heading. */
 function statesUnder(heading: string): string[] {
   const section = text.slice(text.indexOf(heading) + heading.length).split("\n## ")[0] ?? "";
   const names = new Set<string>(STATE_NAMES);

@@ -13,7 +13,7 @@ import { formatAttempt } from "../../../../src/remediator/machine/model/decision
 import type { Decision } from "../../../../src/remediator/machine/model/decision/decision.ts";
 import { nothingObserved, observe } from "../../../../src/remediator/machine/observe.ts";
 
-/** The moment of every decision in these tests. */
+/** The time of every decision in these tests. */
 export const NOW: Now = { epochMs: Date.UTC(2026, 0, 1, 12), monotonicMs: 1_000_000 };
 export const OWNER = { uid: "other-uid", kind: "BareMetalRemediation", namespace: "ns", name: "other" };
 
@@ -49,7 +49,7 @@ export function attempt(changes: Partial<Attempt> = {}): Attempt {
   };
 }
 
-/** What an attempt looks like in the middle of a state. */
+/** The attempt in the middle of each state. */
 const ATTEMPTS: Record<StateName, Partial<Attempt>> = {
   Resolving: {},
   Verifying: {},
@@ -95,7 +95,7 @@ export interface SnapshotChanges {
   other?: Partial<Omit<Snapshot, "state" | "strategy" | "observations" | "status" | "remediation">>;
 }
 
-/** A snapshot in the middle of a state on a host of our own, with `changes`. */
+/** A snapshot in the middle of a state, on a host that the remediation owns, with `changes`. */
 export function snapshot(changes: SnapshotChanges): Snapshot {
   const base = stateOf(changes.state, changes.attempt);
   const state = base.name === "Undoing" ? { ...base, outcome: changes.outcome ?? base.outcome } : base;
@@ -210,7 +210,7 @@ export const STALE_LEASE: NonNullable<Observations["lease"]> = {
   answeringSinceMs: -Infinity,
 };
 
-/** A decision in a few words: the state that is stored and why, then what is done, else how long it waits. */
+/** A decision in a few words: the stored state with its reason, then the effect or the time that it waits. */
 export function told(decision: Decision, from: StateName): string {
   const effects = decision.effects.map((effect) =>
     effect.do === "setBootOverride" ? `setBootOverride ${effect.override}` : effect.do,
@@ -225,9 +225,9 @@ function to(decision: Decision, from: StateName): string {
   return decision.status?.phase === from ? "stay" : `→ ${decision.status?.phase}`;
 }
 
-/** What was last seen of who waits for the host. */
+/** The last observation of remediations that wait for the host: none. */
 export const NO_SUCCESSOR = { waiting: false, atMs: NOW.monotonicMs };
-/** Seen by an undo that has taken its taint off. */
+/** The observations of an undo that has removed its taint. */
 export const UNDOING: Partial<Observations> = { taintCleared: true, successor: NO_SUCCESSOR };
 
 /** The last order had no effect. */
@@ -238,13 +238,13 @@ export const REFUSED: Partial<Observations> = {
   order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
 };
 
-/** What the status says of what the remediation does. */
+/** The condition Processing with this reason and message. */
 export function said(reason: string, message: string): Condition {
   return { type: "Processing", status: "True", reason, message, lastTransitionTime: "2026-01-01T11:00:00Z" };
 }
 
 export const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
-/** Who makes a new Machine for one that is deleted. */
+/** The owner that creates a new Machine for a deleted one. */
 export const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
 /** The host that answers is another one. */
 export const MISMATCH: Observations["identity"] = {
@@ -257,7 +257,7 @@ export function ordered(outcome: SentOrder["outcome"], ageMs: number, changes: P
   return { attemptId: "a1", action: "ForceOff", outcome, atMs: NOW.monotonicMs - ageMs, ...changes };
 }
 
-/** The condition that the Node is about to be deleted. */
+/** The condition that announces the deletion of the Node. */
 export function announced(): Condition {
   const [reason, message] = ["NodeDeletionExpected", ""];
   return {
@@ -286,12 +286,12 @@ export function machineSeen(
   return { subjectMachine: { found: true, machine: readMachine(raw), atMs } };
 }
 
-/** Has a session know something that the events of a test do not show. */
+/** Sets observations of a session that the events of a test do not produce. */
 export function know(session: { readonly observations: Observations }, known: Partial<Observations>): void {
   Object.assign(session.observations, known);
 }
 
-/** What is seen after a status was stored. */
+/** The observations after a status was stored. */
 export function observationsAfter(observations: Observations, from: State, to: State): Observations {
   return observe(observations, { type: "StatusStored", from, to, isNodeNamed: false });
 }

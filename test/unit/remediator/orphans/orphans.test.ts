@@ -21,7 +21,7 @@ import { VirtualClock } from "../../../lib/virtual-clock.ts";
 
 const NODE: NodeId = { cluster: { namespace: "tenant", name: "w1" }, name: "n1" };
 
-/** Orphans are tended; the workload cluster is connected until the test says otherwise. */
+/** Runs the controller of orphans. The workload cluster is connected unless the test changes that. */
 async function tending(clock: VirtualClock) {
   const random = seededRandom(1);
   const server = createApiServer({ clock, random });

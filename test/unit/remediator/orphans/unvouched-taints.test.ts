@@ -20,7 +20,7 @@ import { VirtualClock } from "../../../lib/virtual-clock.ts";
 const TENANT = { namespace: "tenant", name: "w1" };
 const names = { controllerName: "ironfence.io/test", instance: "test" };
 
-/** One API server, and what the agent knows of it. */
+/** One API server, and the agent's view of it. */
 async function cluster(clock: VirtualClock, signal: AbortSignal) {
   const random = seededRandom(1);
   const server = createApiServer({ clock, random });

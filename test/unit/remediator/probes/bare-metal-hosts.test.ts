@@ -19,7 +19,7 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../../lib/virtual-clock.ts";
 
-// BareMetalHosts on an API server in memory, probed in quiet times by a virtual clock.
+// Probes of BareMetalHosts on an in-memory API server, with a virtual clock.
 
 const CRD = readFileSync(new URL("../../../../hack/foreign-crds/metal3.io.yaml", import.meta.url), "utf8");
 const UUID = "4c4c4544-0044-4710-8053-b7c04f4d3233";
@@ -32,7 +32,7 @@ class World {
   readonly clock = new VirtualClock();
   readonly server = createApiServer({ clock: this.clock, random: seededRandom(1) });
   readonly events: { reason: string; note: string; type: string }[] = [];
-  /** When the identity of a BMC was read, and whether it was reported as an owner's. */
+  /** The times at which the identity of a BMC was read. */
   readonly looks: number[] = [];
   readonly orders: string[] = [];
   counts: Readonly<Record<string, number>> = {};

@@ -135,7 +135,7 @@ test("a wrong password is tried rarely, and at once when its Secret changes", as
   assert.equal(bmc.logins, 1);
   await world.clock.advance(14 * MINUTE_MS);
   assert.equal(bmc.logins, 1, "no more tries for at least ten minutes");
-  // A spec or Secret that changed in something else is not a reason to try the same password.
+  // Another change of spec or Secret is not a reason to try the same password again.
   world.target("n1", { maintenance: true });
   world.secret("n1-bmc", { username: "admin", password: "secret-1", note: "touched" });
   await world.clock.advance(MINUTE_MS / 6);
@@ -310,7 +310,7 @@ test("a UUID in a spec stays with its target, and a new target that reports the 
   assert.equal(verdict(world, "n2"), "False Ambiguous");
   assert.match(condition(world, "n2", "Ready")?.message ?? "", /FencingTarget ironfence\/n1 has system UUID/);
   assert.ok(world.events.some(({ regarding, reason }) => regarding.metadata.name === "n2" && reason === "Ambiguous"));
-  // The newcomer is recognized by what only its host has.
+  // The new target is recognized by an identity that only its host has.
   const bmc = world.bmcs.get(address("n2"));
   assert.ok(bmc !== undefined);
   bmc.identity = { systemUUID: uuid(1), serialNumber: "S-2" };
@@ -480,7 +480,7 @@ test("a thousand healthy targets cost less than one API call per second, as any 
     world.put<Node>(NODES, name, { spec: {}, status: { conditions: [] } });
   }
   await start(t, world);
-  // The first round is a burst of what has never been probed; then it is quiet.
+  // The first round probes all new targets quickly. Then probes are rare.
   for (let i = 0; i < 100 && verdict(world, `n${count - 1}`) !== "True Usable"; i++) await settle();
   await settle();
   const before = world.calls.length;
@@ -513,7 +513,7 @@ test("a host that was reset between two probes, and not by this agent, is report
       .map(({ type, note }) => `${type} ${note.slice(0, 45)}`);
   await world.clock.advance(15 * MINUTE_MS);
   assert.deepEqual(told(), []);
-  // One reset, rounded in another way.
+  // The same reset with another rounding.
   bmc.lastReset = "2026-01-01T00:00:01+00:00";
   await world.clock.advance(15 * MINUTE_MS);
   assert.deepEqual(told(), []);
@@ -541,7 +541,7 @@ test("a reset while a remediation owned the host is not reported as another clie
   bmc.lastReset = "2026-01-01T00:01:00Z";
   status({ owner: undefined });
   await world.clock.advance(45 * MINUTE_MS);
-  // Owned and given up again between two looks: what is left of it is the record.
+  // The host was owned and given up again between two probes. Only the record shows it.
   bmc.lastReset = "2026-01-01T00:50:00Z";
   status({ lastReboot: { time: "2026-01-01T00:50:00Z", offConfirmedAt: "2026-01-01T00:49:50Z" } });
   await world.clock.advance(45 * MINUTE_MS);

@@ -15,8 +15,8 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 
-// Metal3Remediations on an in-memory API server with Cluster API's and Metal3's CRDs, in virtual time. The child is
-// played by the test: what a request makes of it is what is looked at.
+// Metal3Remediations on an in-memory API server with the CRDs of Cluster API and Metal3, in virtual time. The test
+// writes the status of the child remediation and checks how the request reacts.
 
 export const NAMESPACE = "metal3";
 const INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io";
@@ -47,7 +47,7 @@ export class Metal3World {
     this.requests = namespaced(INFRASTRUCTURE, version, "Metal3Remediation");
   }
 
-  /** A Machine on a BareMetalHost, and ironfence, where Metal3's kinds are served in `version`. */
+  /** Starts ironfence with a Machine on a BareMetalHost. Metal3's kinds are served in `version`. */
   static async create(version: "v1beta1" | "v1beta2" = "v1beta2"): Promise<Metal3World> {
     const world = new Metal3World(version);
     const ours = (await readCrds()).filter((text) => text.includes("kind: BareMetalRemediation\n"));
@@ -78,7 +78,7 @@ export class Metal3World {
     return world;
   }
 
-  /** Starts ironfence, or starts it again after `stop`. */
+  /** Starts ironfence, also after `stop`. */
   start(): void {
     this.#stop = new AbortController();
     const runtime = createKubeRuntime({
@@ -109,7 +109,7 @@ export class Metal3World {
     return found;
   }
 
-  /** As a health check of Cluster API makes it. */
+  /** Creates a request, as a health check of Cluster API does. */
   ask(spec: unknown = { strategy: { type: "Reboot" } }, options: { owned?: boolean; name?: string } = {}): Request {
     const { uid, name } = this.machine().metadata;
     const owner = { apiVersion: `cluster.x-k8s.io/${this.#version}`, kind: "Machine", name, uid };
@@ -143,7 +143,7 @@ export class Metal3World {
     return found;
   }
 
-  /** The Machine names a Metal3Machine of another namespace, which has taken the host. */
+  /** Makes the Machine name a Metal3Machine of another namespace, which uses the host. */
   nameForeignInfrastructure(namespace: string): void {
     const bound = { [`metal3.io/BareMetalHost`]: `${NAMESPACE}/host-0` };
     this.server.collection(NAMESPACES).create({ metadata: { name: namespace } });
@@ -164,14 +164,14 @@ export class Metal3World {
     return [...this.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()];
   }
 
-  /** The one child. */
+  /** The only child remediation. */
   child(): BareMetalRemediation {
     const [child, ...more] = this.children();
     if (child === undefined || more.length > 0) throw new Error(`${this.children().length} children, not one`);
     return child;
   }
 
-  /** Plays the state machine: gives the child its finalizer and a status. */
+  /** Acts as the state machine: gives the child its finalizer and a status. */
   async play(status: BareMetalRemediationStatus): Promise<void> {
     const { namespace = "", name } = this.child().metadata;
     const children = this.server.collection(BARE_METAL_REMEDIATIONS);
@@ -180,7 +180,7 @@ export class Metal3World {
     await this.clock.advance(1_000);
   }
 
-  /** The state machine has taken all back and lets the child go. */
+  /** Removes the child's finalizer, as the state machine does after an undo. */
   async letChildGo(): Promise<void> {
     const { namespace = "", name } = this.child().metadata;
     const children = this.server.collection(BARE_METAL_REMEDIATIONS);

@@ -26,7 +26,7 @@ async function begin(version?: "v1beta1" | "v1beta2"): Promise<Metal3World> {
   return world;
 }
 
-/** A request whose child is there. */
+/** A request whose child exists. */
 async function asked(spec?: unknown, version?: "v1beta1" | "v1beta2"): Promise<Metal3World> {
   const world = await begin(version);
   world.ask(spec);
@@ -34,7 +34,7 @@ async function asked(spec?: unknown, version?: "v1beta1" | "v1beta2"): Promise<M
   return world;
 }
 
-/** What keeps the Metal3 provider from choosing the host. */
+/** The annotations that keep the Metal3 provider from choosing the host. */
 function unhealthyMarks(world: Metal3World): Record<string, string> {
   const { annotations = {} } = world.host().metadata;
   return Object.fromEntries(Object.entries(annotations).filter(([name]) => name.endsWith("metal3.io/unhealthy")));
@@ -448,7 +448,7 @@ describe("the family's permissions", () => {
     assert.equal(world.request(), undefined);
     const rules = readRules("deploy/families/metal3-remediation/role-metal3-remediation.yaml");
     assert.deepEqual(beyondRights(records, rules), []);
-    // Machines of OKD are not part of this story.
+    // Rules for Machines of OKD are not used here.
     const used = (rule: (typeof rules)[number]): boolean =>
       beyondRights(
         records,

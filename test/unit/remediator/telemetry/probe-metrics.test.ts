@@ -13,7 +13,7 @@ import { NAMESPACE, startController, uuid, World } from "../hosts/targets-fixtur
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** Runs the controller. @returns what the metrics show that is not 0. */
+/** Runs the controller. @returns the metrics that are not 0. */
 async function start(t: TestContext, world: World): Promise<() => Promise<string[]>> {
   const { records } = await startController(t, world);
   const registry = new Registry();
@@ -92,7 +92,7 @@ test("the oldest probe ages while a target is not probed, even if the agent befo
   assert.ok(node.logins === 0);
   const probed = { lastProbeTime: toTime(world.clock.nowMs() - 3 * 3_600_000) };
   world.host("n9", uuid(9)).failure = undefined;
-  // Its host is owned: no other remediation may ask it.
+  // The host is owned, so it is not probed.
   const owner = { uid: "r", kind: "BareMetalRemediation", namespace: "default", name: "r", since: toTime(0) };
   world.target("n9", {}, { ...probed, owner });
   assert.ok((await age()) < 400);

@@ -21,7 +21,7 @@ function remediation(phase: string, reason: string): BareMetalRemediation {
 
 const node = (name: string): Node => ({ metadata: { name } }) as Node;
 
-/** What the metrics show that is not 0. */
+/** The metrics that are not 0. */
 async function shown(views: Partial<MetricViews>): Promise<string[]> {
   const registry = new Registry();
   const none = { values: () => [].values() };

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { CallLimits } from "../../../../../src/bmc/gate/limits/call-limits.ts";
 import { BmcError } from "../../../../../src/bmc/interface/errors.ts";
 
-/** A call that ends when the test says so. */
+/** A call that the test ends. */
 function heldCall(limits: CallLimits, key: string, callsMax: number, signal = new AbortController().signal) {
   const end = Promise.withResolvers<void>();
   const call = { started: false, end: end.resolve, fail: end.reject, done: Promise.resolve() };

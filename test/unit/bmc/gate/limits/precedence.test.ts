@@ -7,14 +7,14 @@ import { VirtualClock } from "../../../../lib/virtual-clock.ts";
 
 const KEY = "bmc";
 const NEVER = new AbortController().signal;
-/** Between two readings of the power, while a host is powered off and once it is proven off. */
+/** Time between two readings of the power, during and after the power-off. */
 const POLL_MS = 330;
 const REREAD_MS = 1_500;
-/** What a reading of the power takes, and how long the host takes to be off. */
+/** How long a reading of the power takes, and how long the host takes to be off. */
 const READING_MS = 60;
 const OFF_AFTER_MS = 3_000;
 
-/** A BMC that answers one request at a time, in their order. Ending a request frees it for the next. */
+/** A BMC that answers one request at a time, in order. If a request is ended, it continues with the next. */
 class SerialBmc {
   readonly #clock: VirtualClock;
   #last: Promise<void> = Promise.resolve();
@@ -38,9 +38,9 @@ class SerialBmc {
 }
 
 interface Played {
-  /** When the second reading of Off was there. */
+  /** The time of the second reading of Off. */
   provenMs: number;
-  /** The requests for the log that were answered. */
+  /** The number of answered requests for the log. */
   answered: number;
   incomplete: string | undefined;
 }

@@ -38,7 +38,7 @@ function createPod(name: string, spec: object = {}): void {
   });
 }
 
-/** A volume that is bound to a claim, and attached to a node. */
+/** Creates a volume that is bound to a claim and attached to a node. */
 function attach(name: string, claim: string, nodeName = NODE): void {
   server.collection(PERSISTENT_VOLUMES).create({
     metadata: { name },

@@ -27,7 +27,7 @@ import { seededRandom } from "../../../../lib/seeded-random.ts";
 import { VirtualClock } from "../../../../lib/virtual-clock.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../../../lib/workload-clusters.ts";
 
-// Live reads of Machines, their owners and their hosts, and what is done to them, on an in-memory API server.
+// Live reads and changes of Machines, their owners and their hosts, on an in-memory API server.
 
 const SIGNAL = new AbortController().signal;
 const RIGHTS = readRules("deploy/families/reprovision/role-reprovision.yaml");
@@ -47,7 +47,7 @@ class World {
   readonly clock = new VirtualClock(Date.UTC(2026, 0, 1));
   readonly server: ApiServer = createApiServer({ clock: this.clock, random: seededRandom(1) });
   session: RemediationSession | undefined;
-  /** The one whose effects are run; it has begun. */
+  /** The remediation whose effects are run. It has begun. */
   readonly remediation: BareMetalRemediation;
 
   private constructor(crds: readonly string[]) {
@@ -136,10 +136,10 @@ class World {
     return made;
   }
 
-  /** What was asked of the API server. */
+  /** The requests to the API server. */
   readonly records: RequestRecord[] = [];
 
-  /** Runs one effect of a remediation with that status, and returns its observations. */
+  /** Runs one effect of a remediation with this status, and returns the observations. */
   async run(effect: ReprovisionEffect, status: BareMetalRemediationStatus): Promise<Observations> {
     const runtime = createKubeRuntime({
       transport: this.server.transport({ client: "agent" }),

@@ -30,7 +30,7 @@ import { IN_CONTACT } from "../../../../lib/contact.ts";
 
 const SIGNAL = new AbortController().signal;
 
-/** A session with open devices that answer `call`, whichever is made. */
+/** A session with open devices that answer every call with `call`. */
 function context(
   call: () => Promise<void>,
   { clock = new VirtualClock(), client }: Partial<Pick<KubeRuntime, "clock" | "client">> = {},
@@ -429,7 +429,7 @@ describe("a boot override", () => {
 describe("an NMI of a remediation", () => {
   const DIAGNOSTICS = { orderedAt: "2026-01-01T12:00:00Z", endsAt: "2026-01-01T12:01:00Z" };
 
-  /** What is known of it then, and how often a device was asked. */
+  /** The observation of an NMI after the effect, and the number of NMIs that devices received. */
   async function nmiOf(
     options: { isStored?: boolean; facts?: () => OrderFacts; ageMs?: number; call?: () => Promise<void> } = {},
   ): Promise<[outcome: string | undefined, sent: number]> {

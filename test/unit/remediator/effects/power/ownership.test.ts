@@ -17,7 +17,7 @@ import { attempt, know } from "../../machine/snapshots.ts";
 import { IN_CONTACT } from "../../../../lib/contact.ts";
 import type { HostOwner } from "../../../../../src/remediator/machine/model/facts/host-facts.ts";
 
-// Ownership of a host: a host has one owner, and an owner that does not come back keeps it from no one.
+// Ownership of a host: a host has one owner, and an owner that does not come back does not block others.
 
 const SIGNAL = new AbortController().signal;
 const OTHER: HostOwner = { kind: "BareMetalRemediation", uid: "uid-b", namespace: "ns", name: "b" };
@@ -42,9 +42,9 @@ function object(name: string, { uid = `uid-${name}`, status = {}, deletionTimest
 }
 
 /**
- * Remediation `a`, a host that `owner` has, and the other remediations that the API server knows.
+ * Remediation `a`, a host that `owner` owns, and other remediations on the API server.
  *
- * @param record what is stored of `a`, and who has the host by the watch.
+ * @param record the stored status of `a`, and the owner of the host in the watch.
  */
 function world(
   owner: HostOwner | undefined,

@@ -35,8 +35,7 @@ import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import type { HostOwner } from "../../../../../src/remediator/machine/model/facts/host-facts.ts";
 import { powerOffAnnotation } from "../../../../../src/api/metal3/metal3.ts";
 
-// BareMetalHosts on an API server in memory: who owns one, what is asked of its operator, and what its BMC is trusted
-// with.
+// BareMetalHosts on an in-memory API server: ownership, requests to their operator, and which Secrets their BMCs get.
 
 const crd = (path: string): string => readFileSync(new URL(`../../../../../${path}.yaml`, import.meta.url), "utf8");
 const CRDS = [
@@ -99,7 +98,7 @@ class Fixture {
     hosts.mergePatch({ namespace: "metal3", name }, { status: { ...PROVISIONED_STATUS, ...status } }, "status");
   }
 
-  /** Its operator has used it for a BMC. */
+  /** Creates a Secret that Metal3's operator has used for a BMC. */
   secret(data: Record<string, string> = { username: "admin", password: "geheim\n" }, namespace = "metal3"): void {
     const encoded = Object.fromEntries(
       Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")]),
@@ -155,7 +154,7 @@ class Fixture {
     return found.host;
   }
 
-  /** An owner whose remediation is there. */
+  /** An owner whose remediation exists. */
   owner(name: string, status?: Record<string, unknown>): HostOwner {
     const remediations = this.server.collection(BARE_METAL_REMEDIATIONS);
     const { metadata } = remediations.create({ metadata: { namespace: "ironfence", name }, spec: { strategy: {} } });

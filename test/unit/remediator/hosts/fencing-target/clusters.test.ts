@@ -29,7 +29,7 @@ const readyOf = (world: World, name: string): string => {
   return `${ready?.status} ${ready?.reason}`;
 };
 
-/** A target for node n1 of w1, in addition to the host n1 of this cluster. @returns its BMC. */
+/** Adds a target for node n1 of w1, in addition to the host n1 of this cluster. @returns its BMC. */
 function withTarget(world: World, systemUUID: string): FakeBmc {
   world.secret("w1-n1-bmc", { username: "admin", password: "secret-1" });
   const bmc = new FakeBmc({ systemUUID });
@@ -38,7 +38,7 @@ function withTarget(world: World, systemUUID: string): FakeBmc {
   return bmc;
 }
 
-/** The cluster w1 as another world, connected to the first one. */
+/** Connects another world to the first one as the cluster w1. */
 function connect(world: World, workload: World): void {
   const connection: ClusterConnection = {
     state: "connected",

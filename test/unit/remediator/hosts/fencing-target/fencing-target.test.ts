@@ -90,7 +90,7 @@ test("two targets that point at one System are both ambiguous, however its addre
     "redfish://n1.example/redfish/v1/Systems/1/",
     "redfish://N1.example:443/redfish/v1/Systems/1",
     "idrac-redfish+https://n1.example/1",
-    // No System is named: the BMC has only one, so that one is meant.
+    // The address names no System, so the only System of the BMC is used.
     "https://n1.example",
   ];
   for (const spelling of spellings) {
@@ -413,7 +413,7 @@ test("a level whose Off never shows is followed by the next at the second order"
   assert.deepEqual(second.orders, []);
   await power.forceOff(signal);
   assert.deepEqual(second.orders, ["ForceOff"]);
-  // Once an Off has shown, the first level is the first again.
+  // After an Off was read, orders begin with the first level again.
   first.deaf = false;
   await power.forceOff(signal);
   assert.equal((await power.readPower(signal)).state, "Off");
@@ -523,7 +523,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
   };
   const ANSWERING = reachable("True", "Answering");
 
-  /** Whether the Secret is sent to n1's BMC; by what the status says, of the present spec or of one that was before. */
+  /** Whether the Secret is sent to n1's BMC, for a status of the present spec or of an earlier one. */
   async function isSent(
     { owner, condition }: { owner?: object; condition?: Condition },
     more: { editedSince?: boolean; annotation?: string; devices?: Device[] } = {},
@@ -532,7 +532,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
     const world = new World();
     world.host("n1", uuid(1));
     const { generation = 0 } = world.target("n1", { devices }).metadata;
-    // To store the status counts as an edit here.
+    // Storing the status also increments the generation here.
     const observedGeneration = editedSince ? generation : generation + 1;
     const conditions = condition === undefined ? [] : [{ ...condition, observedGeneration }];
     world.target("n1", { devices }, { conditions, ...(owner !== undefined && { owner }) } as FencingTarget["status"]);

@@ -39,7 +39,7 @@ function setUp(): Fixture {
   return { world, bmc, host, prepare };
 }
 
-/** Lets what is under way go on as far as it can. */
+/** Lets work in progress continue as far as possible. */
 async function settle({ world }: Fixture): Promise<void> {
   await world.clock.advance(1_000);
 }
@@ -54,7 +54,7 @@ test("a remediation gets the devices that were prepared, and verifies them again
   await preparing;
   assert.equal(world.openDrivers, 1);
   bmc.identity = { systemUUID: uuid(2) };
-  // Nothing that was read at the preparation counts: another host answers now.
+  // Readings of the preparation do not count, because another host answers now.
   assert.equal((await power.readPower(never)).state, "Unknown");
   await assert.rejects(power.forceOff(never));
   assert.deepEqual(bmc.orders, []);
@@ -99,7 +99,7 @@ for (const [what, change] of [
     const power = await host().open(OWNER, never);
     await preparing;
     assert.equal(world.openDrivers, 1);
-    // The prepared devices have the password of before.
+    // The prepared devices still have the old password.
     assert.equal((await power.readPower(never)).state, "On");
     await power.close();
   });

@@ -28,7 +28,7 @@ function marked(taints: Taint[], annotations: Record<string, string>): Node {
   return made;
 }
 
-/** Our out-of-service taint, as the remediation of that UID puts it on. */
+/** Our out-of-service taint, as the remediation with this UID adds it. */
 const by = (value: string): Taint[] => [OUT_OF_SERVICE, { ...FENCED, value }];
 
 describe("our marks on a node", () => {

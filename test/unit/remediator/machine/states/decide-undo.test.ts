@@ -22,7 +22,7 @@ import {
   VERIFIED,
 } from "../snapshots.ts";
 
-// What an undo takes back, what it waits for, and what it must not rest on, a case each.
+// What an undo reverts, what it waits for, and what it must not rely on, with one case each.
 
 const ON = { action: "On" } as const;
 const BACKUP = { nodeUID: "node-uid", labels: { rack: "r7" } };
@@ -30,7 +30,7 @@ const BACKUP = { nodeUID: "node-uid", labels: { rack: "r7" } };
 const SUCCESSOR = { waiting: true, atMs: NOW.monotonicMs };
 const OWN = snapshot({ state: "Undoing" }).host;
 const TAKEN_BACK = OWN.found ? { ...OWN, facts: { ...OWN.facts, takenBack: "its operator" } } : OWN;
-/** Of a remediation that is being deleted and has deleted its Node. */
+/** The changes for a remediation that is being deleted and has deleted its Node. */
 const NODE_DELETED: SnapshotChanges = {
   state: "Undoing",
   attempt: { action: "On", done: true },

@@ -5,15 +5,17 @@ import { decide } from "../../../../../src/remediator/machine/decide.ts";
 import { parseState } from "../../../../../src/remediator/machine/model/decision/state.ts";
 import { NOW, snapshot } from "../snapshots.ts";
 
-// A remediation that is deleted, of whose status this version cannot read a part: it is taken back, once.
+// A deleted remediation whose status this version cannot read completely. It is undone once.
 
 const TARGET = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
 const MACHINE = { apiVersion: "cluster.x-k8s.io/v1beta1", kind: "Machine", namespace: "ns", name: "m1", uid: "m" };
 
-/** What is stored of a remediation that was deleted during a fence, with `parts` that another version has written. */
+/**
+ * The stored status of a remediation that was deleted during a fence, with `parts` that another version has written.
+ */
 function undone(parts: Record<string, unknown>): BareMetalRemediationStatus {
   const base = snapshot({ state: "Releasing", status: { target: TARGET }, remediation: { deleting: true } });
-  // Another version wrote it: its shape is what is tested.
+  // Another version wrote the status, and the test is about its form.
   const status: BareMetalRemediationStatus = { ...base.status, ...parts };
   const state = parseState(status);
   assert.equal(state.name, "Unknown");

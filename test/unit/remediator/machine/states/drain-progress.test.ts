@@ -13,7 +13,7 @@ function checked(before: Partial<Observations>, pods: number, attachments: numbe
   return observe(observations, { type: "DrainChecked", pods, attachments, atMs: NOW.monotonicMs });
 }
 
-/** What is stored of the progress, and what is done next. */
+/** The stored progress, and the next effect. */
 function next(observations: Partial<Observations>, status: object = {}) {
   return decide(snapshot({ state: "Releasing", observations, status }), NOW);
 }

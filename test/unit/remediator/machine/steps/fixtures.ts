@@ -4,9 +4,9 @@ import type { Observations, SentOrder } from "../../../../../src/remediator/mach
 import { node, NOW, ordered, PROVEN, READ_ON, REFUSED, said, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 
-// Hosts, nodes, Machines and clusters that remediations meet in several states.
+// Hosts, nodes, Machines and clusters for steps in several states.
 
-/** Nothing is known of the power of a device that does not accept the account. */
+/** The power is unknown, because a device does not accept the account. */
 export const UNKNOWN = {
   ...READ_ON,
   last: { state: "Unknown", raw: "not accepted", atMs: NOW.monotonicMs - 100 },
@@ -24,7 +24,7 @@ export const CUT_OFF_BY_GATEWAY: SentOrder = {
   problem: { reason: "BMCBusy", message: "503 Service Unavailable", final: false },
 };
 
-/** A node that has come back in its old boot while its BMC refuses, or does not answer, the order to power it off. */
+/** A node that has come back in its old boot while its BMC refuses or does not answer the power-off. */
 export function cameBack(observations: Partial<Observations>): SnapshotChanges {
   return {
     state: "PoweringOff",
@@ -149,7 +149,7 @@ export function tainted(): Node {
   return node({ taints: [OUT_OF_SERVICE, { ...FENCED, value: "uid" }] });
 }
 
-/** A Machine that had no node; the one that it has become renewed its lease a second ago. */
+/** A Machine that had no node before. Its new node renewed its lease a second ago. */
 export function joinedLate(afterOnMs: number): SnapshotChanges {
   return {
     state: "Verifying",

@@ -50,9 +50,9 @@ function installing(
   };
 }
 
-/** What a remediation does that has its host installed again by Metal3. */
+/** The steps of a remediation that lets Metal3 reinstall its host. */
 export const HOST_INSTALLATION_STEPS: readonly Step[] = [
-  // BareMetalHost: what is refused.
+  // BareMetalHost: refusals.
   {
     name: "a host that is not a BareMetalHost is not installed by Metal3",
     given: installing("Verifying", {}, undefined, { other: proven("FencingTarget") }),

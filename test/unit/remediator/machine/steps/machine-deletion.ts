@@ -82,9 +82,9 @@ function undoingDeleted(observations: Partial<Observations>, other: SnapshotChan
   };
 }
 
-/** What a remediation does that has its Machine deleted, and a new one made by its owner. */
+/** The steps of a remediation that deletes its Machine, so that the owner creates a new one. */
 export const MACHINE_DELETION_STEPS: readonly Step[] = [
-  // MachineDeletion: what is refused.
+  // MachineDeletion: refusals.
   {
     name: "a node that is named by itself is asked for its Machine",
     given: { ...replacing("Verifying", {}), status: {} },
@@ -233,7 +233,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     given: replacing("Provisioning", { machine: PRESENT }, { other: { remainingMs: 0 } }),
     expected: "→ Verifying (AttemptFailed)",
   },
-  // MachineDeletion: what comes after.
+  // MachineDeletion: after the deletion.
   {
     name: "a Machine's replacement is searched for, whatever happened to the host",
     given: replacing(

@@ -3,7 +3,7 @@ import { AWAY, EXCHANGED, membersOfEtcd, TAKEN_BACK, SAID_PAUSED } from "./fixtu
 import type { Step } from "./situations.ts";
 import { poweringOff } from "./situations.ts";
 
-/** What a remediation in PoweringOff does while something keeps it from sending another power-off. */
+/** What a remediation in PoweringOff does while it cannot send another power-off. */
 export const POWERING_OFF_HELD_STEPS: readonly Step[] = [
   {
     name: "the node and etcd's members are examined before an order is repeated after a restart",

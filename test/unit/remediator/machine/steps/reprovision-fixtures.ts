@@ -2,7 +2,7 @@ import type { Observations } from "../../../../../src/remediator/machine/model/f
 import type { SnapshotChanges } from "../snapshots.ts";
 import { NOW, PROVEN, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";
 
-// What the steps of both ways to reprovision share that let others install the host again.
+// Fixtures for both ways to reprovision in which another project reinstalls the host.
 
 export const AT = NOW.monotonicMs - 100;
 

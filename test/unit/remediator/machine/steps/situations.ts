@@ -15,15 +15,15 @@ import {
 
 /** What a remediation does next in a situation. */
 export interface Step {
-  /** A sentence that can be read alone. */
+  /** A sentence that stands alone. */
   name: string;
   given: SnapshotChanges;
-  /** As `told` puts it: the state that is stored and why, then what is done. */
+  /** The decision in the form of `told`: the stored state with its reason, then the effect. */
   expected: string;
 }
 
 /**
- * What a remediation knows in the middle of a state. Common facts are words; all others are given as they are stored.
+ * The facts of a remediation in the middle of a state. Common facts have short forms; all others are given as stored.
  */
 export interface Facts extends Omit<SnapshotChanges, "state"> {
   /** How the host's power was read since the order. */
@@ -35,7 +35,7 @@ export interface Facts extends Omit<SnapshotChanges, "state"> {
   nodeNow?: "Ready" | "gone";
   /** The node's lease has not been renewed for longer than a live kubelet takes. */
   lease?: "silent";
-  /** Whether our taint is known to be removed, or to stand for this attempt. */
+  /** Whether our taint is known to be removed, or to be on the node for this attempt. */
   taint?: "cleared" | "ours";
   device?: "away" | "refused permanently";
   successor?: "none";

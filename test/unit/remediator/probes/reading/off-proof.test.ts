@@ -21,13 +21,13 @@ import {
   World,
 } from "../../hosts/targets-fixture.ts";
 
-// Proofs that hosts are off, as the controller of FencingTargets makes them for health checks that ask.
+// Off proofs that the controller of FencingTargets makes for health checks that request them.
 
 const MINUTE_MS = 60_000;
 const OFF: PowerReading = { state: "Off", raw: "Off" };
 const ON: PowerReading = { state: "On", raw: "On" };
 
-/** A world with n1, Ready and probed, whose hosts a health check wants proven off. */
+/** A world with n1, Ready and probed, and a health check that requests off proofs. */
 async function asking(
   t: TestContext,
   spec: Partial<FencingTarget["spec"]> = {},
@@ -46,7 +46,7 @@ function ask(world: World, value = "true"): void {
   world.collection(NODE_HEALTH_CHECKS).put({ ...check, metadata: { ...check.metadata, annotations } });
 }
 
-/** The node's Ready changes now; its kubelet has been silent for a while. */
+/** Changes the condition Ready of the node now. Its kubelet has been silent for a while. */
 function changes(world: World, name: string, status: "True" | "False" | "Unknown", n = 1): void {
   world.node(name, uuid(n), status === "True");
   const lastTransitionTime = toTime(world.clock.nowMs());
@@ -57,7 +57,7 @@ function changes(world: World, name: string, status: "True" | "False" | "Unknown
 const proof = (world: World, name = "n1") => world.liveTarget(name).status?.offProof;
 const probes = (world: World): number => world.calls.filter((call) => call.startsWith("get secrets")).length;
 
-/** The BMC answers these in turn, then the last forever. */
+/** Lets the BMC answer with these in order, and then always with the last one. */
 function reads(bmc: FakeBmc, ...readings: (PowerReading | BmcError)[]): void {
   let count = 0;
   Object.defineProperty(bmc, "power", {
@@ -249,7 +249,7 @@ test("a remediation that takes the host voids the proof, and a probe that was un
   await world.clock.advance(10 * MINUTE_MS);
   assert.equal(proof(world), undefined);
 
-  // The claim comes between the second reading and the write of the proof.
+  // The host is claimed between the second reading and the write of the proof.
   const late = await asking(t);
   late.bmc.power = OFF;
   const lateUid = late.world.remediation("r1").metadata.uid;

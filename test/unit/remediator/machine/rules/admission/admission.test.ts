@@ -31,7 +31,7 @@ const contender = (uid: string, changes: Partial<Contender> = {}): Contender => 
 const ANY = { hosts: Infinity, perCluster: Infinity, perZone: Infinity };
 const UP: EtcdMember[] = ["a", "b", "c"].map((node) => ({ node, up: true }));
 
-/** Who may begin, then who waits in which place. */
+/** The remediations that may begin, and those that wait with their positions. */
 function outcome(admissions: Map<string, Admission>): { begin: string[]; wait: string[] } {
   const begin = [...admissions].filter(([, admission]) => admission.granted).map(([uid]) => uid);
   const places = [...admissions].flatMap(([uid, admission]) =>

@@ -22,7 +22,7 @@ const RETURNED = {
     },
   ],
 };
-/** Seen by a remediation that is about to order its host off. */
+/** The observations of a remediation that is about to order its host off. */
 const VERIFYING: Partial<Observations> = {
   examined: { node: READY },
   identity: VERIFIED,

@@ -7,7 +7,7 @@ import type { SnapshotChanges } from "../../snapshots.ts";
 import { node, NOW, said, snapshot, told } from "../../snapshots.ts";
 import type { Decision } from "../../../../../../src/remediator/machine/model/decision/decision.ts";
 
-// Remediations without status that are old, or restored: they may be about an outage that is over.
+// Old or restored remediations without status, which may be about a past outage.
 
 const READY = { isReady: true, isFoundUnhealthy: false, atMs: NOW.monotonicMs - 2_000 };
 

@@ -20,27 +20,27 @@ import {
   told,
 } from "../../snapshots.ts";
 
-// Nodes that came back before a further power-off, and what holds an order: the stop switch power-offs alone,
-// maintenance all.
+// Nodes that came back before a further power-off, and holds: the stop switch holds only power-offs, maintenance holds
+// all orders.
 
 const MACHINE: Snapshot["subject"] = {
   nodeName: "n7",
   cluster: undefined,
   machine: { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", namespace: "caps", name: "m1", uid: "m-uid" },
 };
-/** All devices of the host were read, and say On. */
+/** All devices of the host were read as On. */
 const ALL_ON: Observations["power"] = {
   ...READ_ON,
   last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 100, runs: true },
 };
 const BY_TEST = { reason: "Paused", message: "by a test" } as const;
-/** A BMC that does not say how the host is. */
+/** A BMC that does not report the power state. */
 const UNTOLD: Observations["power"] = {
   ...READ_ON,
   last: { state: "Unknown", raw: "null", atMs: NOW.monotonicMs - 100 },
 };
 
-/** A further power-off is due of a host whose node is Ready in a new boot. */
+/** A further power-off is due for a host whose node is Ready in a new boot. */
 function returned(observations: Partial<Observations>, other: Partial<Snapshot> = {}): SnapshotChanges {
   const back = node({ ready: "True", bootID: "new-boot" });
   return {

@@ -12,12 +12,12 @@ import { DEVICE_AWAY, NOW, PROVEN, STALE_LEASE, snapshot } from "../../snapshots
 
 const TAINTED: Observations["taint"] = { attemptId: "a1", found: "Ours" };
 
-/** What is decided while the host is powered off. */
+/** The decision while the host is being powered off. */
 function poweringOff(observations: Partial<Observations>, changes: Partial<SnapshotChanges> = {}): Decision {
   return decide(snapshot({ state: "PoweringOff", observations, ...changes }), NOW);
 }
 
-/** What is decided while the workloads are released, with a proof of this age. */
+/** The decision while the workloads are being released, with a proof of this age. */
 function releasing({ ageMs }: { ageMs: number }, observations: Partial<Observations> = {}): Decision {
   const power = { ...PROVEN, offAtMs: NOW.monotonicMs - ageMs };
   return decide(snapshot({ state: "Releasing", observations: { power, taint: TAINTED, ...observations } }), NOW);
