@@ -239,7 +239,7 @@ function deviceFailed(
   };
 }
 
-/** Discards the observations that do not apply to the state that was stored. */
+/** Updates the observations after a status was stored: discards those that do not apply to its state. */
 function afterStatusStored(observations: Observations, from: State, to: State): Observations {
   const begins = from.name !== to.name;
   switch (to.name) {

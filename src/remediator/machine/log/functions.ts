@@ -21,6 +21,6 @@ export const REMEDIATOR_FUNCTIONS = {
 export type DecidedBy = keyof typeof REMEDIATOR_FUNCTIONS.deciders;
 
 function snapshotOf(input: object, observations: unknown): Snapshot {
-  // The log stores all fields with the first decision of a session, and later only those that changed.
+  // The first decision of a session has every field in the log, and the replay adds the changes of the later ones.
   return { ...input, observations } as Snapshot;
 }

@@ -98,7 +98,7 @@ export interface MarksPutOn {
 }
 
 /**
- * The patch that makes `change` to the marks of a live node, for one guarded write; empty if nothing has to change.
+ * The patch that makes `change` to the marks of a live or watched node, for one guarded write; empty if none is needed.
  *
  * @param signedBy the signature of the attempt that sets marks.
  * @param ownedBy UID of the remediation whose marks may be removed. Absent if the caller owns the host of the node:

@@ -60,7 +60,7 @@ function beginAttempt(snapshot: AttemptSnapshot, now: Now, kind: Attempt["kind"]
   });
 }
 
-/** A new attempt of which nothing has been done. */
+/** A new attempt. It keeps the last power order and the boot override of `previous`, which an undo may have to undo. */
 export function newAttempt(
   snapshot: Snapshot,
   now: Now,

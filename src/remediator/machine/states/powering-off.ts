@@ -147,8 +147,8 @@ function reorder(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: N
 }
 
 /**
- * Decides while a hold prevents a further power-off. The deadline of the state does not pass. If the node comes back,
- * the remediation ends. The host must not stay off because of the hold:
+ * Decides while a hold prevents a further power-off. If the node comes back, the remediation ends. After a pause or
+ * maintenance, the state gets its time again. The host must not stay off because of the hold:
  * - If the last power-off was sent, the power is read until the host is proven off, and the remediation continues.
  * - If the agent does not know whether it was sent, no reading can prove the host off: a host that reads Off is
  *   powered on.

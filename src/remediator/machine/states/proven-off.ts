@@ -104,7 +104,7 @@ export function rereadPower(snapshot: AttemptSnapshot, now: Now): Decision | und
     : run({ do: "readPower", withinMs: due.withinMs });
 }
 
-/** When the power of a host that is proven off is to be read again: in a while, or now and within some time. */
+/** When to read the power of a host that is proven off: in `inMs`, or now and for at most `withinMs`. */
 export function readingDue({ power, device }: Observations, now: Now): { inMs: number } | { withinMs: number } {
   const ageMs = power.offAtMs === undefined ? Infinity : now.monotonicMs - power.offAtMs;
   if (ageMs < POWER_REREAD_MS) return { inMs: POWER_REREAD_MS - ageMs };

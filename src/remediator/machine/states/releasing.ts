@@ -202,7 +202,7 @@ export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision
   if (observations.override !== "NetworkOnce") {
     const unverified = ensureIdentity(snapshot, now);
     if (unverified !== undefined) return unverified;
-    // The BMC may hang on these outlets as well: then it gets power only together with the host.
+    // The outlets may also feed the BMC: then the BMC gets power only together with the host.
     const { last } = observations.power;
     if (last?.bySupply === true && last.failed !== undefined) {
       const why = "the host is off by its outlets, and no BMC answers: the next boot cannot be set to the network";

@@ -40,7 +40,7 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
     const waiting = block(snapshot, attempt, now, "OwnNode", ownNodeMessage(snapshot));
     return waiting.status?.phase === "Resolving" ? { ...waiting, effects: [{ do: "handOver" }] } : waiting;
   }
-  // From here on there may be something to take back. A remediation that is blocked before has nothing.
+  // The steps after this need an undo, so the finalizer comes first. A remediation that is blocked earlier needs none.
   if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
   const { claim } = observations;
   // The claim may be on an earlier target of the node.
@@ -59,9 +59,9 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
 }
 
 /**
- * Stores which node the live Machine refers to, before anything else. A name alone does not identify a node, because
- * another Machine may get it later. The name of its cluster does not identify a cluster either, so this waits until
- * the API server of that cluster can be asked for its UID.
+ * Stores which node the live Machine refers to, before anything else. A name does not identify a node, because another
+ * Machine may get that name later. Nor does a name identify a cluster, so this waits until the API server of the
+ * cluster answers with its UID.
  */
 function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
   const { observations, subject, clusterProblem } = snapshot;

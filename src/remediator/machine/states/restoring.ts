@@ -15,8 +15,7 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
   const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(snapshot, node));
   const pending = isBack ? awaitPendingOff(snapshot, now) : undefined;
   if (pending !== undefined) return pending;
-  // If the node is back, the rest of the work may take longer than the deadline. Only a device that fails while its
-  // boot override must still be cleared ends it.
+  // If the node is back, the deadline does not fail the attempt, unless a device fails whose boot override is left.
   const isHindered = attempt.bootOverride && observations.device !== undefined && observations.kube === undefined;
   if (snapshot.remainingMs <= 0 && (!isBack || isHindered)) {
     const { reason, message } = observations.device ?? {

@@ -16,7 +16,7 @@ import type { Decision } from "../model/decision/decision.ts";
 export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
   const { remediation, status, observations, clusterProblem, strategy } = snapshot;
   if (remediation.deleting) {
-    // No host was taken, so there is nothing to undo and no finalizer to remove.
+    // No host was claimed, so there is nothing to undo and no finalizer to remove.
     if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
     const known = withoutUnknown(status);
     const isNodeLost = status.node !== undefined && known.node === undefined;

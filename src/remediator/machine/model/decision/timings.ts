@@ -1,6 +1,6 @@
 // Every wait of the state machine that is not in the strategy, with its reason.
 
-/** The longest a host may go unread between the proof that it is off and the end of its release. */
+/** Maximum age of the last reading of Off. When it is older and cannot be renewed, the host is not proven off. */
 export const POWER_PROOF_AGE_MAX_MS = 5_000;
 /** The time that a remediation has to take the taint off after its proof ended. Then `unvouched-taints.ts` does it. */
 export const PROOF_LAPSED_MS = 1_000;
@@ -28,7 +28,8 @@ export const REORDER_AFTER_MS = 20_000;
  */
 export const ORDER_SETTLED_AFTER_MS = 125_000;
 /**
- * How much longer a kubelet must renew its lease until that outweighs a BMC that still reports the host as not on.
+ * If a BMC still reports the host as not on this long after ORDER_SETTLED_AFTER_MS, a renewal of the node's lease shows
+ * that the BMC is wrong.
  */
 export const CONTRADICTED_FOR_MS = 60_000;
 /**
@@ -41,7 +42,7 @@ export const MARK_SETTLED_AFTER_MS = 30_000;
  * minus one: none before the second order, one before the third, two before the fourth.
  */
 export const REORDER_PAUSE_MS = 10_000;
-/** How long after an On past the deadline of an undo the agent waits before it reports that the host is not on. */
+/** How long an undo waits after a power-on order, even past its deadline, before it reports that the host is not on. */
 export const ON_AWAITED_MS = 30_000;
 /** Longest pause between power-on orders that have no effect, such as those of an undo that must not give up. */
 export const ON_PAUSE_MAX_MS = 300_000;

@@ -46,7 +46,7 @@ export interface HostFacts {
   /** The identity that the target has in its spec or has pinned; undefined if it has none. */
   identity: { systemUUID?: string; serialNumber?: string } | undefined;
   owner: HostOwner | undefined;
-  /** For `requireReboot`. */
+  /** The last proven reboot, for `requireReboot`. */
   lastReboot: LastReboot | undefined;
   /** An annotation on its own object powers the host off and on, not an order to a BMC. */
   isPoweredByMark: boolean;

@@ -40,7 +40,7 @@ export interface Observations {
   /** A live read of what holds power orders. A read that `failed`, even in part, holds power-offs. */
   hold: { found: Hold | undefined; failed: boolean; atMs: number } | undefined;
   lease: ObservedLease | undefined;
-  /** The last order that this process sent. */
+  /** The last order that this process sent or dropped. */
   order: SentOrder | undefined;
   /** How this process's NMI ended; undefined if this process has not tried to send one. */
   nmi: OnceAnswer | undefined;
@@ -76,7 +76,7 @@ export interface Observations {
   swapped: boolean;
   /** Whether pods were deleted since they were last counted. */
   released: boolean;
-  /** The largest number of pods that this process has seen leave in one release of this attempt. */
+  /** The largest number of pods that had to leave when a release began, as far as this process knows. */
   podsToRelease: number;
   /** `isReported`: a status was stored since these counts were found. The API server may have dropped the counts. */
   drain: { pods: number; attachments: number; atMs: number; checks: number; isReported: boolean } | undefined;

@@ -42,10 +42,7 @@ export interface InstalledHost {
 export interface ReplacementReport {
   /** The Ready Node of a Machine that the same owner has created since. */
   nodeName: string | undefined;
-  /**
-   * Whether the host need not be kept off for the old Machine any more: it is being deprovisioned, or the Machine is
-   * gone.
-   */
+  /** Whether the agent may stop keeping the host off: it is being deprovisioned, or the old Machine is gone. */
   mayLetGo: boolean;
   atMs: number;
 }

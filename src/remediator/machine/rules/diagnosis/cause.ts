@@ -111,8 +111,8 @@ function causeAmong(concerned: readonly TimedEntry[], { lostAtMs, orderedAtMs }:
 }
 
 /**
- * How strongly an entry shows the cause. A watchdog reset has itself a cause, so other entries outrank it. An entry
- * without a time may be about another outage.
+ * How strongly an entry shows the cause. Something else has caused a watchdog reset, so other entries outrank it. An
+ * entry without a time may be about another outage.
  */
 function gravity({ entry, atMs }: TimedEntry): number {
   return entry.rank * 4 - (entry.topic === "Watchdog" ? 5 : 0) - (atMs === undefined ? 2 : 0);

@@ -47,7 +47,7 @@ function orderCycle(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   if (attempt.offConfirmedAtMs === undefined || !isReleased) return undefined;
   const paused = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
   if (paused !== undefined) return paused;
-  // During a pause or a failure of the API, the host is powered on without an AC cycle: it must not stay off for one.
+  // During a pause or a failure of the API, the host is powered on without an AC cycle, so that it does not stay off.
   if (hold !== undefined || observations.kube !== undefined) return undefined;
   if (!observations.taintCleared) return run({ do: "untaint" });
   const waiting = ensureDeviceUsable(snapshot, now);

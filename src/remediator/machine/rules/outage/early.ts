@@ -96,9 +96,7 @@ export function rereadLease({ earlyForMs, observations }: AttemptSnapshot, now: 
   return run({ do: "readLease", withinMs: LEASE_REREAD_MS });
 }
 
-/**
- * Takes the taint off, then stores that the host has come back: nothing more is released before the duration is over.
- */
+/** Takes the taint off, then stores that the host has come back. Nothing is released before the duration is over. */
 export function storeReturn(snapshot: AttemptSnapshot, now: Now, why: string): Decision {
   const { attempt, observations, strategy, earlyForMs } = snapshot;
   if (!observations.taintCleared) return run({ do: "untaint" });

@@ -48,10 +48,7 @@ function whyNotNodeOf(node: Node, machine: Machine): string | undefined {
   return `${nodeText} has another providerID than ${machineText}: check whether the kubeconfig is for the Machine's cluster`;
 }
 
-/**
- * Records the name of the node that the Machine has become; undefined if it is recorded already, or if the Machine has
- * no node yet.
- */
+/** Records the name of the Machine's node; undefined if it is already recorded, or if the Machine has no node yet. */
 export function recordNode(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { subjectMachine: machine } = snapshot.observations;
   const name = machine?.found === true ? machine.machine.nodeName : undefined;
