@@ -166,8 +166,8 @@ function holdOrder(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
 }
 
 /**
- * Reads the power from time to time while orders are held. Only a pause that cannot be read ends at the deadline. A
- * device that refuses permanently fails the remediation.
+ * Reads the power from time to time while orders are held. The deadline ends this only for a pause that cannot be read.
+ * A device that refuses permanently fails the remediation.
  */
 function readWhileHeld(snapshot: AttemptSnapshot, hold: Hold, now: Now): Decision {
   const { device, power } = snapshot.observations;

@@ -15,7 +15,7 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
   const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(snapshot, node));
   const pending = isBack ? awaitPendingOff(snapshot, now) : undefined;
   if (pending !== undefined) return pending;
-  // If the node is back, the deadline does not fail the attempt, unless a device fails whose boot override is left.
+  // At the deadline the attempt fails only if the node is not back, or if a boot override is left and a device fails.
   const isHindered = attempt.bootOverride && observations.device !== undefined && observations.kube === undefined;
   if (snapshot.remainingMs <= 0 && (!isBack || isHindered)) {
     const { reason, message } = observations.device ?? {
@@ -67,8 +67,8 @@ function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefi
   const settledAtMs = lastOffAtMs + settledAfterMs(snapshot);
   const { last } = observations.power;
   if (last?.state === "On" && last.atMs >= settledAtMs) return undefined;
-  // If the BMC does not answer, a renewal of the lease after that time also shows that the host is on. If the BMC still
-  // reports that the host is not on, the BMC is wrong if the lease is renewed a minute after that time.
+  // A renewal of the lease also shows that the host is on: after `settledAtMs` if the BMC does not answer, and a minute
+  // later if the BMC answers that the host is not on.
   const isSilent = last?.supplied === true || observations.device !== undefined;
   const aliveSinceMs = isSilent ? settledAtMs : settledAtMs + CONTRADICTED_FOR_MS;
   if ((observations.lease?.renewedAtMs ?? -Infinity) >= aliveSinceMs) return undefined;
