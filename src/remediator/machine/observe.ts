@@ -29,7 +29,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
         request: { isReady: event.isReady, isFoundUnhealthy: event.isFoundUnhealthy, atMs: event.atMs },
       };
     case "ReportPutOff":
-      // The first report counts, if it knew the node.
+      // The first postponed report that has a record of the node counts.
       return observations.unreported === undefined && event.node?.wasReady !== undefined
         ? { ...observations, unreported: event.node }
         : observations;

@@ -32,7 +32,7 @@ export type RemediationEvent =
   | { type: "ApiCallsObserved"; oldest: ApiFailure | undefined }
   /** A live read for a remediation whose outage may be over. */
   | { type: "RequestExamined"; isReady: boolean; isFoundUnhealthy: boolean; atMs: number }
-  /** The report that it waits is stored later. `node`: what it says of the node. */
+  /** The report of a wait is stored later. `node`: the record of the node in that report. */
   | { type: "ReportPutOff"; node: BareMetalRemediationStatus["node"] }
   | { type: "ClusterChecked"; isGone: boolean; atMs: number }
   /** A live read of what holds power orders. `failed`: part of it could not be read. */

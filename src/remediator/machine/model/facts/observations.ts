@@ -29,7 +29,7 @@ export interface Observations {
   subjectMachine: (MachineReading & { atMs: number }) | undefined;
   /** A live read of whether the outage that the remediation is about may be over. */
   request: { isReady: boolean; isFoundUnhealthy: boolean; atMs: number } | undefined;
-  /** The node as it was when the first report of a wait was postponed. Undefined if none was. */
+  /** The record of the node in the first report of a wait that was postponed; undefined if none was. */
   unreported: BareMetalRemediationStatus["node"];
   /** Whether the subject's Cluster is gone. It is read live while the agent cannot work with that cluster. */
   cluster: { gone: boolean; atMs: number } | undefined;
