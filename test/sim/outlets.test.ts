@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import type { HostSpec } from "../../hack/rack/host.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 import { HOLDS, holdDuringIdentification } from "./holds.ts";
 import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
@@ -156,6 +158,66 @@ describe("a host with enrolled outlets", () => {
       assert.match(messagesOf(world), /clear the boot override by hand/);
       assert.equal(ordersOff(world).length, OUTLETS.length);
     }));
+
+  /** A Reprovision whose BMC dies once its boot override is stored, so that outlets prove the host off again. */
+  async function withOverrideOfDeadBmc(test: (world: World) => Promise<void>, host: Partial<HostSpec> = {}) {
+    await World.run({ hosts: [{ name: "n1", ...host }, { name: "n2" }, { name: "n3" }] }, async (world) => {
+      giveOutlets(world, "n1");
+      storeEnrolment(world, "n1");
+      await world.hang("n1");
+      const stop = world.server.onChange(() => {
+        if (world.remediation("n1")?.status?.attempt?.bootOverride !== true) return;
+        stop();
+        world.rack.bmc("n1").setReachability("silent");
+      });
+      const strategy = { ...QUICK, requireReboot: false, retryLimit: 1, powerOnTimeout: "60s" };
+      world.remediate("n1", { ...strategy, type: "Reprovision" });
+      await world.until("it is off by its outlets", () => !world.devices.pdus.isSupplied("n1"));
+      await test(world);
+    });
+  }
+
+  it("a host whose BMC died with a boot override, and that its outlets switched off, is on again and ends", () =>
+    withOverrideOfDeadBmc(
+      async (world) => {
+        await world.phase("n1", "Failed", 1_200_000);
+        assert.ok(OUTLETS.every((address) => world.devices.pdus.outlet(address).isOn));
+        assert.equal(world.rack.host("n1").power, "On");
+        assert.match(messagesOf(world), /the host may have booted from the network, and no BMC answers/);
+        assert.match(
+          world.remediation("n1")?.status?.timeline?.at(-1)?.message ?? "",
+          /clear the boot override by hand/,
+        );
+        assert.doesNotMatch(messagesOf(world), /the host may still be OFF/);
+      },
+      { restorePolicy: "AlwaysOn" },
+    ));
+
+  it("a host whose BMC died with a boot override is ordered on by no BMC before that override is cleared", () =>
+    withOverrideOfDeadBmc(
+      async (world) => {
+        await world.until("its outlets are on", () => world.devices.pdus.isSupplied("n1"), 300_000);
+        world.rack.bmc("n1").setReachability("up");
+        await world.phase("n1", "Failed", 1_200_000);
+        assert.equal(world.rack.host("n1").power, "On");
+        const calls = world.devices.calls.filter(({ host }) => host === "n1").map(({ call }) => call);
+        assert.ok(calls.lastIndexOf("setBootOverride") < calls.indexOf("On"), calls.join(" "));
+        assert.match(messagesOf(world), /no boot override is left/);
+        world.assertClean();
+      },
+      { restorePolicy: "AlwaysOff" },
+    ));
+
+  it("a remediation that is deleted gives up no host that its outlets switched off, whatever its boot override", () =>
+    withOverrideOfDeadBmc(
+      async (world) => {
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+        await world.until("it is gone", () => world.remediation("n1") === undefined, 1_200_000);
+        assert.ok(world.notes.some(({ note }) => note.includes("look for a boot override")));
+        assert.equal(world.rack.host("n1").power, "On");
+      },
+      { restorePolicy: "AlwaysOn" },
+    ));
 
   it("a host with one outlet that stays on, by a relay that is welded, is never proven off", () =>
     withDeadBmc(

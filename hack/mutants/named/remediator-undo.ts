@@ -36,8 +36,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "undo-fights-operator",
     "machine/states/undoing-power",
     "an undo powers no host on that a BareMetalHost's operator has taken back",
-    'if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot))) {',
-    'if (isOn || (last?.state === "Off" && due)) {',
+    'if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot)))',
+    'if (isOn || (last?.state === "Off" && due))',
     DECIDE,
   ),
 
@@ -197,8 +197,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "undo-on-though-stopped",
     "machine/states/undoing-power",
     "maintenance stops the On of an undo, too",
-    "    if (held !== undefined) return held;\n    const check",
-    "    const check",
+    "  if (held !== undefined) return held;\n  const check",
+    "  const check",
     DECIDE,
   ),
   mutant(
@@ -301,8 +301,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "stopped-undo-gives-up",
     "machine/states/undoing-power",
     "an undo that maintenance holds back does not run out of its time",
-    'if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined)',
-    "if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined)",
+    '(snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || isBack',
+    "(snapshot.remediation.deleting && !isTakenBack(snapshot)) || isBack",
     DECIDE_UNDO,
   ),
 ];

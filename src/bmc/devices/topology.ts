@@ -23,6 +23,13 @@ export interface WholeReading extends PowerReading {
   bySupply?: true;
   /** All outlets of the host are on, and no other device shows the power of the host. */
   supplied?: true;
+  /** Some outlet of the host is off and no other device answers: its BMC may have no power either. */
+  unsupplied?: true;
+}
+
+/** Which devices an order to power on is for. */
+export interface OnOptions {
+  outletsOnly?: boolean;
 }
 
 /** What is needed to use outlets of PDUs. */
@@ -174,8 +181,8 @@ export class Topology {
   /**
    * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned
    * off. `Off` if one device shows Off, which proves nothing about the host; `bySupply` if all its outlets are off.
-   * `On` if all devices of the first level with a result show On. If only outlets answer and they are on, the power is
-   * `Unknown`, and `supplied` is set.
+   * `On` if all devices of the first level with a result show On. If only outlets answer, `unsupplied` is set if
+   * one of them is off. If all are on, the power is `Unknown`, and `supplied` is set.
    */
   async readWhole(signal: AbortSignal): Promise<WholeReading> {
     const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
@@ -185,12 +192,16 @@ export class Topology {
     if (lacking !== undefined) {
       const { state, raw, address, bmcUpMs } = lacking;
       const isCut = levels.some(({ whole }) => whole.bySupply === true);
+      const isUnsupplied = this.#levels.every(
+        (level, index) => isOutletLevel(level) || levels[index]?.readings.length === 0,
+      );
       return {
         state,
         raw: runs ? `${address}: ${raw}` : raw,
         runs,
         ...(bmcUpMs !== undefined && { bmcUpMs }),
         ...(isCut && { bySupply: true }),
+        ...(isUnsupplied && { unsupplied: true }),
       };
     }
     const on = levels.find(({ whole }) => whole.state === "On")?.whole;
@@ -245,14 +256,16 @@ export class Topology {
    * Orders every device of every level on, in ascending order, because any of them may have been turned off. Outlets
    * are first, because a BMC may need their power, and only outlets that are known to feed this host are switched on.
    * Fails if any device fails; `readPower` shows whether the host is on nevertheless.
+   *
+   * @param options.outletsOnly no other device is ordered on.
    */
-  async on(signal: AbortSignal): Promise<void> {
+  async on(signal: AbortSignal, { outletsOnly = false }: OnOptions = {}): Promise<void> {
     const failures: BmcError[] = [];
     const [outlets, others] = [
       this.#levels.filter(isOutletLevel),
       this.#levels.filter((level) => !isOutletLevel(level)),
     ];
-    for (const level of [...outlets, ...others]) {
+    for (const level of outletsOnly ? outlets : [...outlets, ...others]) {
       try {
         if (outlets.includes(level) && !(await this.#maySwitchOn(level, others.length === 0, signal))) continue;
         const { failure } = await this.#inTime(level, signal, async (bounded) => {

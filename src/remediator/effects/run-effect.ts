@@ -79,7 +79,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "forceOff":
       return orderPower(context, "ForceOff", effect.attemptId, signal);
     case "powerOn":
-      return orderPower(context, "On", effect.attemptId, signal);
+      return orderPower(context, "On", effect.attemptId, signal, effect);
     case "setBootOverride":
       return setBootOverride(context, effect.override, signal);
     case "findMachine":

@@ -11,6 +11,23 @@ const CUT = { when: { atMs: 20_000 }, do: "order", host: "n1", order: "ForceOff"
 /** A reprovision without a reboot before it. */
 const INSTALL = { type: "Reprovision", via: "BareMetalHost", requireReboot: false, timeout: "300s" } as const;
 
+/** The BMC dies once it has, or may have, a boot override. */
+const DEAD_WITH_OVERRIDE: readonly Act[] = [
+  DEAD,
+  {
+    ...ORDERED,
+    strategy: {
+      type: "Reprovision",
+      requireReboot: false,
+      retryLimit: 1,
+      powerOffTimeout: "30s",
+      powerOnTimeout: "60s",
+    },
+  },
+  { when: { on: "Provisioning", afterMs: 35 }, do: "bmc", host: "n1", is: "silent" },
+  { when: { atMs: START + 150_000 }, do: "bmc", host: "n1", is: "up" },
+];
+
 type Scenario = Pick<Run, "script"> & Partial<Pick<Run, "shape">>;
 
 /**
@@ -278,6 +295,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: START + 6_000 }, do: "bmc", host: "n1", is: "silent" },
       { when: { on: "PoweringOn", afterMs: 500 }, do: "bmc", host: "n1", is: "up" },
     ],
+  },
+  // The BMC dies with a boot override, and outlets then switch the host off.
+  outletsReprovision: { shape: { outlets: true }, script: DEAD_WITH_OVERRIDE },
+  outletsReprovisionDeleted: {
+    shape: { outlets: true },
+    script: [...DEAD_WITH_OVERRIDE, { when: { atMs: START + 60_000 }, do: "delete", name: "n1" }],
   },
   massOutage: {
     shape: { hosts: 4, detector: true },

@@ -1,4 +1,5 @@
 import { BmcError } from "../../../bmc/interface/errors.ts";
+import type { OnOptions } from "../../../bmc/devices/topology.ts";
 import { HeldError, PartlyTakenError } from "../../../bmc/devices/topology.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
@@ -70,6 +71,7 @@ export async function orderPower(
   action: PowerOrder,
   attemptId: string,
   signal: AbortSignal,
+  options: OnOptions = {},
 ): Promise<void> {
   const { session, runtime } = context;
   const obstacle = (): OrderObstacle | undefined =>
@@ -88,7 +90,7 @@ export async function orderPower(
   session.observe({ type: "OrderStarted" });
   runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
   const sent = await onDevice(context, signal, async (power) => {
-    if (action === "On") return powerOn(context, power, signal);
+    if (action === "On") return powerOn(context, power, signal, options);
     return powerOff(context, power, identity, signal);
   });
   if ("value" in sent && sent.value instanceof OrderNotDueError) {
@@ -102,12 +104,13 @@ async function powerOn(
   context: EffectContext,
   power: HostPower,
   signal: AbortSignal,
+  options: OnOptions,
 ): Promise<OrderNotDueError | undefined> {
   await context.host?.ensureOurs(context.session.subject, "On", signal);
   if (obstacleBesidesIdentity("On", context.orderFacts()) !== undefined) {
     return new OrderNotDueError("the power-on is no longer allowed", false);
   }
-  await power.on(signal);
+  await power.on(signal, options);
   return undefined;
 }
 

@@ -248,7 +248,7 @@ async function openHost(
     readPower: (signal) => topology.readPower(signal),
     readWhole: (signal) => topology.readWhole(signal),
     forceOff: (signal, check) => topology.forceOff(signal, check?.obstacle),
-    on: (signal) => topology.on(signal),
+    on: (signal, options) => topology.on(signal, options),
     setBootOverride: (override, signal) => topology.setBootOverride(override, signal),
     readBootOverride: (signal) => topology.readBootOverride(signal),
     readEvidence: (signal) => topology.readEvidence(signal),

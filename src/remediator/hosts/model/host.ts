@@ -2,7 +2,7 @@ import type { TargetOutcome } from "../../../api/ironfence/fencing-target.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
 import type { BmcEvidence } from "../../../bmc/evidence/model.ts";
 import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
-import type { WholeReading } from "../../../bmc/devices/topology.ts";
+import type { OnOptions, WholeReading } from "../../../bmc/devices/topology.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import type { Obstacle, OnceAnswer } from "../../../bmc/devices/send-once.ts";
@@ -134,7 +134,7 @@ export interface HostPower {
   readWhole(signal: AbortSignal): Promise<WholeReading>;
   /** @param check stops an order that is too late because of API calls. */
   forceOff(signal: AbortSignal, check?: OrderCheck): Promise<void>;
-  on(signal: AbortSignal): Promise<void>;
+  on(signal: AbortSignal, options?: OnOptions): Promise<void>;
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
   /**

@@ -91,9 +91,19 @@ interface ShownOn {
   mayBeOff?: true;
 }
 
-/** Stores the intent to power on, then orders it. The identity has just been verified. */
-export function orderOn(snapshot: AttemptSnapshot, last: SentOrder | undefined, now: Now): Decision {
-  const { attempt, state } = snapshot;
+/**
+ * Stores the intent to power on, then orders it. The identity has just been verified.
+ *
+ * @param outlets only the outlets are switched on, for the reason in `message`. The BMC starts then, so the time of the
+ * state begins again.
+ */
+export function orderOn(
+  snapshot: AttemptSnapshot,
+  last: SentOrder | undefined,
+  now: Now,
+  outlets?: { message: string },
+): Decision {
+  const { attempt, state, strategy } = snapshot;
   const again = state.name === "Undoing" || attempt.orders > 0;
   return transition(
     snapshot,
@@ -102,9 +112,13 @@ export function orderOn(snapshot: AttemptSnapshot, last: SentOrder | undefined, 
       to: state.name,
       step: again ? "PoweringOnAgain" : "PoweringOn",
       message: again ? "the agent is about to power the host on again" : "the agent is about to power the host on",
-      attempt: withIntent(attempt, "On", last, now),
+      ...(outlets && { ...outlets, warning: true }),
+      attempt: {
+        ...withIntent(attempt, "On", last, now),
+        ...(outlets && { deadlineMs: now.epochMs + strategy.powerOnTimeoutMs }),
+      },
     },
-    [{ do: "powerOn", attemptId: attempt.id }],
+    [{ do: "powerOn", attemptId: attempt.id, ...(outlets && { outletsOnly: true }) }],
   );
 }
 

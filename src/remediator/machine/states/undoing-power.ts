@@ -39,8 +39,52 @@ export function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | un
   if (hasGivenUp(snapshot)) return undefined;
   const device = deviceWait(snapshot, now);
   if (device !== undefined) return device;
-  if (attempt.bootOverride) return clearOverride(snapshot, now);
-  return powerOn(snapshot, now);
+  if (!attempt.bootOverride || isBackUncleared(snapshot)) return powerOn(snapshot, now);
+  return (owesOn ? ensureSupplied(snapshot, now) : undefined) ?? clearOverride(snapshot, now);
+}
+
+/** Whether the node is back by its outlets, and its BMC has not answered in time to clear the boot override. */
+function isBackUncleared(snapshot: AttemptSnapshot): boolean {
+  const { attempt, remainingMs } = snapshot;
+  if (!attempt.bootOverride || !mayHaveTurnedOff(attempt) || remainingMs > 0) return false;
+  return backBySupply(snapshot) !== undefined;
+}
+
+/**
+ * Switches the outlets of the host on if its BMC may need them: it cannot clear its boot override without power. The
+ * host may start by itself then, and boot from the network, but it would stay off otherwise. No BMC is ordered to power
+ * it on. Undefined if the boot override is to be cleared now.
+ */
+function ensureSupplied(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { observations } = snapshot;
+  const { last } = observations.power;
+  if (last?.unsupplied !== true) {
+    // Whether outlets are off matters only once the BMC does not answer.
+    return observations.device !== undefined && last?.supplied !== true ? run({ do: "readWhole" }) : undefined;
+  }
+  const order = observations.order?.action === "On" ? observations.order : undefined;
+  if (isTakenBack(snapshot) || !isOnDue(snapshot, order, now, { unbounded: snapshot.remediation.deleting })) {
+    const inMs = untilNextRead(snapshot, now);
+    return inMs <= 0 ? run({ do: "readWhole" }) : { notes: [], effects: [], nextCheckMs: inMs };
+  }
+  const message =
+    "the agent switches the outlets of the host on, since its BMC does not answer and may need them: the host may boot from the network before the boot override is cleared";
+  return orderChecked(snapshot, order, now, { message });
+}
+
+/** Orders the host on, or only its outlets, if nothing holds that and the host is who it should be. */
+function orderChecked(
+  snapshot: AttemptSnapshot,
+  order: SentOrder | undefined,
+  now: Now,
+  outlets?: { message: string },
+): Decision {
+  const held = ensureNotHeld(snapshot, now, "On", snapshot.attempt, snapshot.strategy.powerOnTimeoutMs);
+  if (held !== undefined) return held;
+  const check = freshIdentityCheck(snapshot, now);
+  if (check === undefined) return run({ do: "verifyIdentity" });
+  if (!check.verified && !allowsOn(check)) return waitForIdentity(snapshot, check, now);
+  return orderOn(snapshot, order, now, outlets);
 }
 
 /** Whether another party powers the host now: the undo waits until that party has powered it on, and sends no order. */
@@ -62,12 +106,12 @@ function hasGivenUp(snapshot: AttemptSnapshot): boolean {
   const { device, kube } = snapshot.observations;
   // No device was called yet, because the API fails and credentials cannot be read. The API will answer again.
   if (device === undefined && kube !== undefined && snapshot.observations.power.last === undefined) return false;
-  if (
-    (snapshot.remediation.deleting && !isTakenBack(snapshot)) ||
-    holdsOrder(snapshot.hold, "On") ||
-    (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined
-  )
+  const isBack = snapshot.attempt.bootOverride
+    ? isBackUncleared(snapshot)
+    : (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined;
+  if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || isBack) {
     return false;
+  }
   return device?.final === true ? device.failures >= FINAL_TRIES : snapshot.remainingMs <= 0;
 }
 
@@ -90,6 +134,9 @@ function clearOverride(snapshot: AttemptSnapshot, now: Now): Decision {
   });
 }
 
+const LEFT_OVERRIDE =
+  "the host may have booted from the network, and no BMC answers: look for a boot override once it does, and clear it by hand";
+
 function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
   const { last } = observations.power;
@@ -101,8 +148,11 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
       to: "Undoing",
       step: "PoweredOnAgain",
       ...on,
+      ...(attempt.bootOverride && { message: `${on.message}: ${LEFT_OVERRIDE}`, warning: true }),
       attempt: {
         ...attempt,
+        // No verdict could name it, and that boot has used the override, or the BMC has lost it with its power.
+        bootOverride: attempt.bootOverride && !snapshot.remediation.deleting,
         action: "On",
         actionAtMs: now.epochMs,
         sent: true,
@@ -113,14 +163,7 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
     });
   }
   const due = isOnDue(snapshot, order, now, { unbounded: snapshot.remediation.deleting, runs: last?.runs });
-  if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot))) {
-    const held = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
-    if (held !== undefined) return held;
-    const check = freshIdentityCheck(snapshot, now);
-    if (check === undefined) return run({ do: "verifyIdentity" });
-    if (!check.verified && !allowsOn(check)) return waitForIdentity(snapshot, check, now);
-    return orderOn(snapshot, order, now);
-  }
+  if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot))) return orderChecked(snapshot, order, now);
   // Devices whose identity is refused report no power state. The identity may have become acceptable since.
   const { identity } = observations;
   if (last?.state === "Unknown" && (identity === undefined || !allowsOn(identity.check))) {

@@ -69,6 +69,27 @@ test("outlets that are on show nothing about a host whose BMC is dead, and what 
   assert.deepEqual([reading.state, reading.bySupply], ["Off", true]);
 });
 
+test("a host is unsupplied while one of its outlets is not on and no BMC answers", async () => {
+  for (const [first, second, isDead, expected] of [
+    ["Off", "Off", true, true],
+    ["Off", "On", true, true],
+    ["On", "On", true, undefined],
+    ["Off", "Off", false, undefined],
+  ] as const) {
+    const { topology, outlets } = hostOf(isDead ? deadBmc() : offBmc("Off"));
+    for (const [index, outlet] of outlets.entries()) outlet.state = index === 0 ? first : second;
+    assert.equal((await topology.readWhole(signal)).unsupplied, expected, `${first} ${second} ${isDead}`);
+  }
+});
+
+test("an order for outlets only reaches no BMC", async () => {
+  const sent: string[] = [];
+  const on = { identify: () => Promise.resolve({ device: "bmc" }), on: async () => void sent.push("On") };
+  const { topology, orders } = hostOf(bmc(on));
+  await topology.on(signal, { outletsOnly: true });
+  assert.deepEqual([sent, orders()], [[], ["On", "On"]]);
+});
+
 test("a BMC that answers decides about the power of its host, whatever its outlets show", async () => {
   for (const state of ["On", "Off", "Changing"] as const) {
     const answers = { identify: () => Promise.resolve({ device: "bmc" }) };

@@ -212,9 +212,10 @@ export const STALE_LEASE: NonNullable<Observations["lease"]> = {
 
 /** A decision in a few words: the stored state with its reason, then the effect or the time that it waits. */
 export function told(decision: Decision, from: StateName): string {
-  const effects = decision.effects.map((effect) =>
-    effect.do === "setBootOverride" ? `setBootOverride ${effect.override}` : effect.do,
-  );
+  const effects = decision.effects.map((effect) => {
+    if (effect.do === "setBootOverride") return `setBootOverride ${effect.override}`;
+    return effect.do === "powerOn" && effect.outletsOnly === true ? "powerOn outletsOnly" : effect.do;
+  });
   const stored = decision.status === undefined ? [] : [`${to(decision, from)} (${decision.notes[0]?.reason})`];
   const parts = [...stored, ...effects];
   if (parts.length > 0) return parts.join(", ");

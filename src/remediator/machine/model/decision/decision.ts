@@ -48,7 +48,8 @@ export type Effect =
   | { do: "setBootOverride"; override: BootOverride }
   | { do: "backupNode" }
   | { do: "deleteNode" }
-  | { do: "powerOn"; attemptId: string }
+  /** `outletsOnly`: no device but the outlets of the host gets the order. */
+  | { do: "powerOn"; attemptId: string; outletsOnly?: boolean }
   | { do: "recordReboot"; offConfirmedAtMs: number; onOrderedAtMs: number }
   /** Takes the quarantine off if the live node is in a new boot. */
   | { do: "liftQuarantine" }

@@ -160,6 +160,7 @@ export interface ObservedPower {
         runs?: boolean;
         supplied?: true;
         bySupply?: true;
+        unsupplied?: true;
         failed?: "Same" | "Other";
         bmcUpMs?: number;
       }

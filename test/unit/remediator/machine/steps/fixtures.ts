@@ -41,6 +41,18 @@ export const HALF_ON: Observations["power"] = {
   last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs - 100, runs: true },
 };
 
+/** All outlets are off, and no BMC answers. */
+export const UNSUPPLIED = {
+  ...READ_ON,
+  last: { state: "Off", raw: "off", atMs: NOW.monotonicMs - 100, runs: false, bySupply: true, unsupplied: true },
+} as const;
+
+/** All outlets are on, and no BMC answers. */
+export const SUPPLIED = {
+  ...READ_ON,
+  last: { state: "Unknown", raw: "on", atMs: NOW.monotonicMs - 100, runs: false, supplied: true },
+} as const;
+
 /** Three members of etcd, with the one on the node. @param up whether the third one is up. */
 export function membersOfEtcd(up: boolean): Observations["members"] {
   return [

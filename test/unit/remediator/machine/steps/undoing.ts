@@ -1,19 +1,23 @@
 import { ORDERS_MAX } from "../../../../../src/remediator/machine/rules/orders/power-orders.ts";
-import { NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING, ordered } from "../snapshots.ts";
+import { DEVICE_AWAY, MISMATCH, NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING, ordered } from "../snapshots.ts";
 import {
   AWAY,
   clusterSeen,
   CUT_OFF,
   EXCHANGED,
   HALF_ON,
+  SUPPLIED,
   TAKEN_BACK,
   TARGET,
   UNKNOWN,
+  UNSUPPLIED,
   UNUSED,
   REFUSED_CALL,
 } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { undoing } from "./situations.ts";
+
+const OVERRIDE = { bootOverride: true };
 
 /** What a remediation does in Undoing. */
 export const UNDOING_STEPS: readonly Step[] = [
@@ -92,6 +96,73 @@ export const UNDOING_STEPS: readonly Step[] = [
     name: "an undo gives up a device that stays off although nothing else would power it on",
     given: undoing({ observations: { ...UNDOING, power: HALF_ON }, isOutOfTime: true, isDeleted: true }),
     expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "an undo clears the boot override of a host that is off before anything else",
+    given: undoing({ attempt: OVERRIDE, taint: "cleared", successor: "none", read: "Off×1", identity: "verified" }),
+    expected: "setBootOverride None",
+  },
+  {
+    name: "an undo looks at the outlets of a host if its boot override could not be cleared",
+    given: undoing({
+      attempt: OVERRIDE,
+      taint: "cleared",
+      successor: "none",
+      observations: { device: { ...DEVICE_AWAY, retryAtMs: NOW.monotonicMs } },
+    }),
+    expected: "readWhole",
+  },
+  {
+    name: "an undo switches on the outlets of a host alone while its boot override stands and no BMC answers",
+    given: undoing({
+      attempt: OVERRIDE,
+      taint: "cleared",
+      successor: "none",
+      identity: "verified",
+      observations: { power: UNSUPPLIED },
+    }),
+    expected: "stay (PoweringOnAgain), powerOn outletsOnly",
+  },
+  {
+    name: "an undo switches on no outlets that another host answers for",
+    given: undoing({
+      attempt: OVERRIDE,
+      taint: "cleared",
+      successor: "none",
+      observations: { power: UNSUPPLIED, identity: MISMATCH },
+    }),
+    expected: "stay (IdentityMismatch)",
+  },
+  {
+    name: "an undo switches on no outlets during maintenance",
+    given: undoing({
+      attempt: OVERRIDE,
+      taint: "cleared",
+      successor: "none",
+      identity: "verified",
+      observations: { power: UNSUPPLIED },
+      stopped: "Maintenance",
+    }),
+    expected: "stay (Maintenance)",
+  },
+  {
+    name: "an undo reads outlets again that it has just switched on, before it repeats the order",
+    given: undoing({
+      attempt: { ...OVERRIDE, action: "On", done: false, orders: 1 },
+      taint: "cleared",
+      successor: "none",
+      identity: "verified",
+      observations: {
+        power: { ...UNSUPPLIED, last: { ...UNSUPPLIED.last, atMs: NOW.monotonicMs - 2_000 } },
+        order: ordered("Acknowledged", 3_000, { action: "On" }),
+      },
+    }),
+    expected: "readWhole",
+  },
+  {
+    name: "an undo clears the boot override as soon as the outlets of the host are on",
+    given: undoing({ attempt: OVERRIDE, taint: "cleared", successor: "none", observations: { power: SUPPLIED } }),
+    expected: "setBootOverride None",
   },
   {
     name: "an undo looks for a successor before it powers the host on",
