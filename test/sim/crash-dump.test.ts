@@ -307,6 +307,25 @@ describe("an NMI that is not sent", () => {
         assert.deepEqual(ordersOf(world, "Nmi"), []);
       }));
 
+  it("an NMI that a pause has kept from being sent delays no power-off once the pause has ended", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      holdDuringReading(
+        world,
+        async () => world.pause(true),
+        () => diagnosticsOf(world) !== undefined,
+      );
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "300s" });
+      await world.until("it is paused", () => world.condition("n1", "Processing")?.endsWith("Paused") === true);
+      await world.clock.advance(20_000);
+      assert.equal(diagnosticsOf(world)?.result, "NotSent");
+      const resumedMs = world.clock.nowMs();
+      world.pause(false);
+      await world.phase("n1", "Succeeded");
+      const [offMs = NaN] = ordersOf(world, "ForceOff");
+      assert.ok(offMs - resumedMs < 5_000, `${offMs - resumedMs} ms`);
+    }));
+
   for (const [what, fault] of [
     ["refuses it", (world: World) => world.faults.refuses.add("n1 Nmi")],
     ["does not permit it", (world: World) => world.faults.denies.add("n1 Nmi")],

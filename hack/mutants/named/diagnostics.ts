@@ -156,6 +156,14 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
     EFFECTS,
   ),
   remediator(
+    "held-nmi-forgotten",
+    "machine/states/verifying",
+    "an NMI that a hold has kept from being sent is stored as such, and delays no power-off after the hold",
+    "recordNmi(snapshot, now) ?? giveUpSlot(",
+    "giveUpSlot(",
+    SIM,
+  ),
+  remediator(
     "nmi-while-held",
     "effects/power/send-once",
     "what holds the power-off holds the NMI",

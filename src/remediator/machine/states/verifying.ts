@@ -23,14 +23,16 @@ import { keepsQuorum, quorumMessage } from "../rules/admission/quorum.ts";
 import type { Hold } from "../model/facts/hold.ts";
 import type { Decision } from "../model/decision/decision.ts";
 import { endIfBack, endWhileHeld } from "../rules/outage/outage-over.ts";
-import { awaitDump, orderDump } from "../rules/diagnosis/diagnostics.ts";
+import { awaitDump, orderDump, recordNmi } from "../rules/diagnosis/diagnostics.ts";
 import { ensureStillOff } from "../rules/outage/early.ts";
 import { checkMachine } from "../rules/outage/node-of-machine.ts";
 
 /** Checks the live node, its lease and the identity of the host, and stores the intent to power off. */
 export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
-  if (snapshot.hold !== undefined && attempt.action === "None") return giveUpSlot(snapshot, snapshot.hold, now);
+  if (snapshot.hold !== undefined && attempt.action === "None") {
+    return recordNmi(snapshot, now) ?? giveUpSlot(snapshot, snapshot.hold, now);
+  }
   const ended = endWhileHeld(snapshot, now);
   if (ended !== undefined) return ended;
   const owed = snapshot.hold === undefined ? undefined : powerOnMeanwhile(snapshot, snapshot.hold, now);

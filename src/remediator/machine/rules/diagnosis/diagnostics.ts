@@ -44,7 +44,7 @@ export function orderDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
  * another boot. Undefined if there is nothing to wait for.
  */
 export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
-  const { status, attempt, observations, node, nodeName } = snapshot;
+  const { status, attempt, node, nodeName } = snapshot;
   const { diagnostics } = status;
   if (diagnostics === undefined || attempt.action !== "None") return undefined;
   const endsAtMs = parseTimeMs(diagnostics.endsAt) ?? now.epochMs;
@@ -52,20 +52,8 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
   if (leftMs <= 0) return undefined;
   const late = beginStateAfter(snapshot, now, endsAtMs);
   if (late !== undefined) return late;
-  const { nmi } = observations;
-  if (nmi !== undefined && diagnostics.result === undefined) {
-    const { outcome } = nmi;
-    const message = `${WORDS[outcome]}: ${nmi.message}`.slice(0, MESSAGE_MAX);
-    const isSent = outcome !== "NotSent";
-    const at = isSent ? endsAtMs : now.epochMs;
-    return store(snapshot, now, {
-      step: isSent ? "NmiSent" : "NmiNotSent",
-      message,
-      warning: outcome !== "Sent",
-      endsAtMs: at,
-      diagnostics: { ...diagnostics, endsAt: toMicroTime(at), result: outcome, message },
-    });
-  }
+  const answered = recordNmi(snapshot, now);
+  if (answered !== undefined) return answered;
   if (node === undefined || !isRebooted(snapshot, node)) return awaitCrashKernel(snapshot, now, leftMs);
   const ended = isReady(node) ? (ensureDeviceUsable(snapshot, now) ?? endIfReturned(snapshot, now)) : undefined;
   if (ended !== undefined) return ended;
@@ -76,6 +64,27 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
     message: `node ${nodeName} has begun another boot: unless it is Ready within ${Math.ceil((readyByMs - now.epochMs) / 1_000)} s, its host is powered off`,
     endsAtMs: readyByMs,
     diagnostics: { ...diagnostics, endsAt: toMicroTime(readyByMs), result: "Rebooted" },
+  });
+}
+
+/**
+ * Stores whether the NMI was sent. What holds the power-off does not delay that: an answer that is forgotten counts as
+ * sent. Undefined if there is nothing to store.
+ */
+export function recordNmi(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { diagnostics } = snapshot.status;
+  const { nmi } = snapshot.observations;
+  if (nmi === undefined || diagnostics === undefined || diagnostics.result !== undefined) return undefined;
+  const { outcome } = nmi;
+  const message = `${WORDS[outcome]}: ${nmi.message}`.slice(0, MESSAGE_MAX);
+  const isSent = outcome !== "NotSent";
+  const endsAtMs = isSent ? (parseTimeMs(diagnostics.endsAt) ?? now.epochMs) : now.epochMs;
+  return store(snapshot, now, {
+    step: isSent ? "NmiSent" : "NmiNotSent",
+    message,
+    warning: outcome !== "Sent",
+    endsAtMs,
+    diagnostics: { ...diagnostics, endsAt: toMicroTime(endsAtMs), result: outcome, message },
   });
 }
 
