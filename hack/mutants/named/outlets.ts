@@ -162,6 +162,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     OUTLETS_SIM,
   ),
   mutant(
+    "on-while-held",
+    "bmc/devices/topology",
+    "what begins to hold a power-on while outlets are switched on holds the order to the BMC",
+    "const found = obstacle();\n      if (found !== undefined) throw new HeldError(found);\n      try",
+    "try",
+    OUTLETS,
+  ),
+  mutant(
     "dark-bmc-keeps-host-off",
     "remediator/machine/states/undoing-power",
     "an undo switches the outlets of a host on if a BMC without power has a boot override to clear",

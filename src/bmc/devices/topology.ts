@@ -27,9 +27,12 @@ export interface WholeReading extends PowerReading {
   unsupplied?: true;
 }
 
-/** Which devices an order to power on is for. */
+/** What an order to power on depends on. */
 export interface OnOptions {
-  outletsOnly?: boolean;
+  /** No other device is ordered on. */
+  outletsOnly?: boolean | undefined;
+  /** It is asked between levels: to switch outlets on may take long. */
+  obstacle?: Obstacle;
 }
 
 /** What is needed to use outlets of PDUs. */
@@ -257,15 +260,17 @@ export class Topology {
    * are first, because a BMC may need their power, and only outlets that are known to feed this host are switched on.
    * Fails if any device fails; `readPower` shows whether the host is on nevertheless.
    *
-   * @param options.outletsOnly no other device is ordered on.
+   * @throws HeldError if something has begun to hold it meanwhile.
    */
-  async on(signal: AbortSignal, { outletsOnly = false }: OnOptions = {}): Promise<void> {
+  async on(signal: AbortSignal, { outletsOnly = false, obstacle = () => undefined }: OnOptions = {}): Promise<void> {
     const failures: BmcError[] = [];
     const [outlets, others] = [
       this.#levels.filter(isOutletLevel),
       this.#levels.filter((level) => !isOutletLevel(level)),
     ];
     for (const level of outletsOnly ? outlets : [...outlets, ...others]) {
+      const found = obstacle();
+      if (found !== undefined) throw new HeldError(found);
       try {
         if (outlets.includes(level) && !(await this.#maySwitchOn(level, others.length === 0, signal))) continue;
         const { failure } = await this.#inTime(level, signal, async (bounded) => {
@@ -460,7 +465,10 @@ async function cutSupply(level: readonly PowerDriver[], clock: Clock, signal: Ab
   }
 }
 
-/** No device got the order, because a hold began. It is not a failure of a device. */
+/**
+ * An order that was stopped, because something began to hold it. It says nothing against the devices. No device got a
+ * power-off, and some may have got a power-on.
+ */
 export class HeldError extends Error {
   override readonly name = "HeldError";
 }

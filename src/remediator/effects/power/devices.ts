@@ -71,7 +71,7 @@ export async function orderPower(
   action: PowerOrder,
   attemptId: string,
   signal: AbortSignal,
-  options: OnOptions = {},
+  options: Pick<OnOptions, "outletsOnly"> = {},
 ): Promise<void> {
   const { session, runtime } = context;
   const obstacle = (): OrderObstacle | undefined =>
@@ -104,14 +104,18 @@ async function powerOn(
   context: EffectContext,
   power: HostPower,
   signal: AbortSignal,
-  options: OnOptions,
+  options: Pick<OnOptions, "outletsOnly">,
 ): Promise<OrderNotDueError | undefined> {
   await context.host?.ensureOurs(context.session.subject, "On", signal);
-  if (obstacleBesidesIdentity("On", context.orderFacts()) !== undefined) {
-    return new OrderNotDueError("the power-on is no longer allowed", false);
+  const obstacle = (): OrderObstacle | undefined => obstacleBesidesIdentity("On", context.orderFacts());
+  if (obstacle() !== undefined) return new OrderNotDueError("the power-on is no longer allowed", false);
+  try {
+    await power.on(signal, { ...options, obstacle });
+    return undefined;
+  } catch (error) {
+    if (error instanceof HeldError) return new OrderNotDueError(error.message, false, { cause: error });
+    throw error;
   }
-  await power.on(signal, options);
-  return undefined;
 }
 
 /** Checks that the host is still ours and orders it off, while the identity check is fresh enough. */

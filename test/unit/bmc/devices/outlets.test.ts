@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { supplyPower } from "../../../../src/bmc/devices/outlets.ts";
 import type { IdentityCheck } from "../../../../src/bmc/identity/identity-check.ts";
-import { Topology } from "../../../../src/bmc/devices/topology.ts";
+import { HeldError, Topology } from "../../../../src/bmc/devices/topology.ts";
 import type { PowerDriver, PowerState } from "../../../../src/bmc/interface/driver.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";
 import { decidingLevel } from "../../../../src/remediator/probes/report/target-status.ts";
@@ -87,6 +87,15 @@ test("an order for outlets only reaches no BMC", async () => {
   const on = { identify: () => Promise.resolve({ device: "bmc" }), on: async () => void sent.push("On") };
   const { topology, orders } = hostOf(bmc(on));
   await topology.on(signal, { outletsOnly: true });
+  assert.deepEqual([sent, orders()], [[], ["On", "On"]]);
+});
+
+test("what begins to hold power-ons while outlets are switched on keeps the order from the BMC", async () => {
+  const sent: string[] = [];
+  const on = { identify: () => Promise.resolve({ device: "bmc" }), on: async () => void sent.push("On") };
+  const { topology, orders } = hostOf(bmc(on));
+  const obstacle = (): string | undefined => (orders().length > 0 ? "Held" : undefined);
+  await assert.rejects(topology.on(signal, { obstacle }), HeldError);
   assert.deepEqual([sent, orders()], [[], ["On", "On"]]);
 });
 

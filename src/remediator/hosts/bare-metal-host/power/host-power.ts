@@ -6,7 +6,7 @@ import type { BmcErrorCode } from "../../../../bmc/interface/errors.ts";
 import type { OnceAnswer } from "../../../../bmc/devices/send-once.ts";
 import type { BmcEvidence } from "../../../../bmc/evidence/model.ts";
 import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
-import type { Topology, WholeReading } from "../../../../bmc/devices/topology.ts";
+import type { OnOptions, Topology, WholeReading } from "../../../../bmc/devices/topology.ts";
 import type { KubeErrorCode } from "../../../../kube/errors.ts";
 import { isKubeError } from "../../../../kube/errors.ts";
 import { isLaterVersion } from "../../../../kube/watch/resource-version.ts";
@@ -174,13 +174,13 @@ export class DirectPower implements HostPower {
     await this.#topology.forceOff(signal, check?.obstacle);
   }
 
-  async on(signal: AbortSignal): Promise<void> {
+  async on(signal: AbortSignal, options?: OnOptions): Promise<void> {
     const { runtime, ref } = this.#deps;
     const owner = requireOwner(this.#deps, this.#host);
     const withdraw = (bounded: AbortSignal): Promise<unknown> => withdrawOffRequests(runtime, ref, owner, bounded);
     if (this.#hasNothingToWithdraw(owner)) await asDevice(this.#host, () => this.#tryTo(withdraw, signal));
     else await asDevice(this.#host, () => withdraw(signal));
-    await this.#topology.on(signal);
+    await this.#topology.on(signal, options);
   }
 
   /** Makes an API call that an On does not need. If there is no answer in time, the On continues without it. */

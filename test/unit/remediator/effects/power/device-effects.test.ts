@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BmcError } from "../../../../../src/bmc/interface/errors.ts";
 import type { BmcErrorCode } from "../../../../../src/bmc/interface/errors.ts";
-import { PartlyTakenError } from "../../../../../src/bmc/devices/topology.ts";
+import { HeldError, PartlyTakenError } from "../../../../../src/bmc/devices/topology.ts";
 import type { ResourceType } from "../../../../../src/kube/resource.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../../../src/kube/runtime.ts";
@@ -178,6 +178,23 @@ describe("a power order", () => {
     assert.equal(sent, 0);
     assert.equal(made.session.observations.order?.outcome, "Rejected");
     assert.equal(latenessOf(made.session.observations.order), undefined);
+  });
+
+  it("a power-on that maintenance stops between two levels is repeated once that is over", async () => {
+    const made = context(() => Promise.resolve());
+    let isStopped = false;
+    const { power } = made.session;
+    assert.ok(power !== undefined);
+    power.on = (_signal, { obstacle } = {}) => {
+      assert.equal(obstacle?.(), undefined);
+      isStopped = true;
+      return Promise.reject(new HeldError(obstacle?.() ?? ""));
+    };
+    know(made.session, { identity: VERIFIED });
+    const held: OrderFacts = { ...ALLOWED, watchedHold: { reason: "Maintenance", message: "by a test" } };
+    await orderPower({ ...made, orderFacts: () => (isStopped ? held : ALLOWED) }, "On", "a1", SIGNAL);
+    const { order, device } = made.session.observations;
+    assert.deepEqual([order?.outcome, order?.problem, device], ["Rejected", undefined, undefined]);
   });
 
   it("a power order is not sent once it may not be any more: it was stopped while its intent was being stored", async () => {
