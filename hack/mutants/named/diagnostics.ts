@@ -45,8 +45,8 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
     "dump-awaited-unsent",
     "machine/rules/diagnosis/diagnostics",
     "the power-off waits for no crash dump if no NMI was sent",
-    "const at = isSent ? endsAtMs : now.epochMs;",
-    "const at = endsAtMs;",
+    "const endsAtMs = isSent ? (parseTimeMs(diagnostics.endsAt) ?? now.epochMs) : now.epochMs;",
+    "const endsAtMs = parseTimeMs(diagnostics.endsAt) ?? now.epochMs;",
     SIM,
   ),
   remediator(
