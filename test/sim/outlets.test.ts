@@ -110,7 +110,7 @@ describe("a host with enrolled outlets", () => {
         await world.hang("n1");
         world.remediate("n1", QUICK);
         await world.phase("n1", "Failed");
-        assert.match(messagesOf(world), /stays off when its power returns; power it on by hand/);
+        assert.match(messagesOf(world), /stays off after a power loss; power it on by hand/);
         assert.match(messagesOf(world), /the host may still be OFF: power it on by hand/);
       },
     ));

@@ -74,7 +74,10 @@ describe("a status that this version does not know", () => {
         await world.clock.advance(60_000);
         const processing = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Processing");
         assert.equal(processing?.reason, "UnknownState");
-        assert.match(processing.message, /^agent 9\.9\.9 wrote a status that this one cannot act on/u);
+        assert.match(
+          processing.message,
+          /^agent 9\.9\.9 wrote a status that this agent, which knows state version 1, cannot act on/u,
+        );
         assert.equal(world.notes.filter(({ reason }) => reason === "UnknownState").length, 1);
         assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"], "nothing is done to the host");
         const { phase, stateVersion } = world.remediation("n1")?.status ?? {};
