@@ -42,7 +42,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-view-believed",
-    "shared/views/view-freshness",
+    "shared/views/watched-nodes/view-freshness",
     "nodes are counted by a watched view only while it is proven to show how things are",
     "if (!this.isFresh(nowMs)) this.#isProven = false;",
     "if (!this.isFresh(nowMs)) this.#isProven = nowMs > this.#lastEventMs;",
@@ -50,7 +50,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unreached-version-believed",
-    "shared/views/current-nodes",
+    "shared/views/watched-nodes/current-nodes",
     "the API server's newest version proves a view of the nodes fresh only once the view has reached it",
     "if (clock.monotonicMs() >= endMs) return false;",
     "if (clock.monotonicMs() >= endMs) break;",
@@ -59,7 +59,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "proof-dated-by-its-answer",
-    "shared/views/current-nodes",
+    "shared/views/watched-nodes/current-nodes",
     "a view of the nodes is proven as of the question for the version, and not as of the answer",
     "freshness.prove(askedMs, clock.monotonicMs());",
     "freshness.prove(clock.monotonicMs(), clock.monotonicMs());",
@@ -67,7 +67,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "restored-server-proves-view",
-    "shared/views/current-nodes",
+    "shared/views/watched-nodes/current-nodes",
     "a version of an API server that has gone back proves nothing of a view of what was before",
     "if (before === undefined || !reachesVersion(resourceVersion, before)) return false;",
     "if (before === undefined) return false;",
@@ -75,7 +75,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "shared-read-outlives-proof",
-    "shared/views/current-nodes",
+    "shared/views/watched-nodes/current-nodes",
     "a watched node stands for a live read only if the view is proven as of the last 500 ms",
     "    return ageMs() <= SHARED_READ_AGE_MAX_MS;",
     "    return this.#provenMs > 0;",
@@ -83,7 +83,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "shared-read-dated-by-answer",
-    "shared/views/current-nodes",
+    "shared/views/watched-nodes/current-nodes",
     "the 500 ms in which watched nodes stand for live reads count from the question for the version",
     "this.#provenMs = askedMs;",
     "this.#provenMs = clock.monotonicMs();",

@@ -14,7 +14,7 @@ import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
-import { MonotonicTimes } from "../shared/views/condition-times.ts";
+import { MonotonicTimes } from "../shared/views/watched-nodes/condition-times.ts";
 import { KIND_RETRY_MS } from "../shared/views/dynamic-kinds.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";

@@ -6,7 +6,7 @@ import type { Watched } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
-import { MonotonicTimes } from "../shared/views/condition-times.ts";
+import { MonotonicTimes } from "../shared/views/watched-nodes/condition-times.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
 import type { ClusterNodes } from "./snapshot/cluster-nodes.ts";

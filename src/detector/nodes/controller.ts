@@ -19,7 +19,7 @@ import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import type { OverdueNodes } from "../shared/views/overdue-nodes.ts";
 import { overdueNodes } from "../shared/views/overdue-nodes.ts";
-import { NodeWatch } from "../shared/views/node-watch.ts";
+import { NodeWatch } from "../shared/views/watched-nodes/node-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { INVALID_NODE_CHECK, NODE_CHECK } from "./decide/deciders.ts";

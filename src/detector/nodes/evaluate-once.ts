@@ -26,7 +26,7 @@ import type { Peer } from "./snapshot/snapshot.ts";
 import { takeNodeSnapshot } from "./snapshot/snapshot.ts";
 import type { Deferral } from "../shared/model/deferral.ts";
 import { describeClockOffset } from "../shared/model/clock-skew.ts";
-import { MonotonicTimes } from "../shared/views/condition-times.ts";
+import { MonotonicTimes } from "../shared/views/watched-nodes/condition-times.ts";
 import type { Resolution } from "../shared/views/template-resolver.ts";
 import { isControlPlane } from "../../nodes/control-plane.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";

@@ -4,10 +4,10 @@ import { trimNode } from "../../../api/kubernetes/trim.ts";
 import type { ClusterRef, HeldCluster, WorkloadClusters } from "../../../clusters/workload-clusters.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { keepKnownConditions } from "../../shared/views/compare-nodes.ts";
-import { NodeWatch } from "../../shared/views/node-watch.ts";
-import type { LiveNodes } from "../../shared/views/current-nodes.ts";
-import type { MonotonicTimes } from "../../shared/views/condition-times.ts";
+import { keepKnownConditions } from "../../shared/views/watched-nodes/compare-nodes.ts";
+import { NodeWatch } from "../../shared/views/watched-nodes/node-watch.ts";
+import type { LiveNodes } from "../../shared/views/watched-nodes/current-nodes.ts";
+import type { MonotonicTimes } from "../../shared/views/watched-nodes/condition-times.ts";
 import type { ObservedNode } from "../decide/observed-machine.ts";
 
 export interface ClusterNodesDeps {

@@ -7,7 +7,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { CheckStates } from "../../shared/views/check-states.ts";
-import type { MonotonicTimes } from "../../shared/views/condition-times.ts";
+import type { MonotonicTimes } from "../../shared/views/watched-nodes/condition-times.ts";
 import type { CompiledMachineCheck, MachineCheckState, JudgmentSources } from "./check-state.ts";
 import { judgeNow, newMachineCheckState, machineCheckKey } from "./check-state.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";

@@ -10,7 +10,7 @@ import type { EarlySpec } from "../../shared/model/template.ts";
 import { buildRemediation } from "../../shared/model/template.ts";
 import { REFUSED_RETRY_MS, STALE_RETRY_MS } from "../../shared/model/deferral.ts";
 import { createRemediationObject } from "../../shared/shell/remediation-writes.ts";
-import { keepKnownConditions } from "../../shared/views/compare-nodes.ts";
+import { keepKnownConditions } from "../../shared/views/watched-nodes/compare-nodes.ts";
 import { toTime } from "../../../runtime/time.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import type { NodeAction } from "../decide/decision.ts";

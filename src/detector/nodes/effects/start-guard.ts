@@ -1,7 +1,7 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { CurrentNodes } from "../../shared/views/current-nodes.ts";
+import type { CurrentNodes } from "../../shared/views/watched-nodes/current-nodes.ts";
 import { isOwnedBy } from "../../shared/model/remediation.ts";
 import type { OverdueNodes } from "../../shared/views/overdue-nodes.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";

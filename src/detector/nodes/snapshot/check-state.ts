@@ -1,8 +1,8 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { CheckState } from "../../shared/views/check-states.ts";
 import { ObservationsByKey } from "../../shared/views/observations-by-key.ts";
-import type { ConditionTimes } from "../../shared/views/condition-times.ts";
-import type { LiveNodes } from "../../shared/views/current-nodes.ts";
+import type { ConditionTimes } from "../../shared/views/watched-nodes/condition-times.ts";
+import type { LiveNodes } from "../../shared/views/watched-nodes/current-nodes.ts";
 import type { NodeEvent, NodeObservations } from "../decide/observe.ts";
 import { NOTHING_OBSERVED_OF_NODE, observeNode } from "../decide/observe.ts";
 import type { NodePolicy } from "../decide/policy.ts";

@@ -4,7 +4,7 @@ import type { Change } from "../../../kube/watched.ts";
 import type { NodeHealth } from "../decide/health.ts";
 import { judgeHealth } from "../decide/health.ts";
 import type { NodePolicy } from "../decide/policy.ts";
-import type { ConditionTimes } from "../../shared/views/condition-times.ts";
+import type { ConditionTimes } from "../../shared/views/watched-nodes/condition-times.ts";
 
 /**
  * If the difference between the wall clock and the monotonic clock changes by more than this, the wall clock was set.

@@ -21,7 +21,7 @@ import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch
 import type { OverdueNodes } from "../../shared/views/overdue-nodes.ts";
 import type { NodeTracker } from "./node-tracker.ts";
 import type { NodePolicy } from "../decide/policy.ts";
-import type { LiveNodes } from "../../shared/views/current-nodes.ts";
+import type { LiveNodes } from "../../shared/views/watched-nodes/current-nodes.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isForControlPlane, isOwnedBy } from "../../shared/model/remediation.ts";
 import { readDisabled } from "../decide/status.ts";

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { ClusterConnection } from "../../../../src/clusters/workload-clusters.ts";
 import { ClusterNodes } from "../../../../src/detector/machines/snapshot/cluster-nodes.ts";
-import { MonotonicTimes } from "../../../../src/detector/shared/views/condition-times.ts";
+import { MonotonicTimes } from "../../../../src/detector/shared/views/watched-nodes/condition-times.ts";
 import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
 import type { Change, Watched } from "../../../../src/kube/watched.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
-import { MonotonicTimes } from "../../../../src/detector/shared/views/condition-times.ts";
+import { MonotonicTimes } from "../../../../src/detector/shared/views/watched-nodes/condition-times.ts";
 import { describeClockOffset } from "../../../../src/detector/shared/model/clock-skew.ts";
 import { NodeTracker } from "../../../../src/detector/nodes/snapshot/node-tracker.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
-import { CurrentNodes } from "../../../../src/detector/shared/views/current-nodes.ts";
-import { ViewFreshness } from "../../../../src/detector/shared/views/view-freshness.ts";
+import { CurrentNodes } from "../../../../src/detector/shared/views/watched-nodes/current-nodes.ts";
+import { ViewFreshness } from "../../../../src/detector/shared/views/watched-nodes/view-freshness.ts";
 import type { KubeClient, ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ViewFreshness } from "../../../../src/detector/shared/views/view-freshness.ts";
+import { ViewFreshness } from "../../../../src/detector/shared/views/watched-nodes/view-freshness.ts";
 
 /** A view that has shown events at the given times, each with its age by its own timestamp. */
 function shown(...events: [atMs: number, lagMs?: number][]): ViewFreshness {

@@ -1,9 +1,9 @@
-import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
-import type { ClockOffset } from "../../../kube/server-time.ts";
-import type { Change } from "../../../kube/watched.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { parseTimeMs } from "../../../runtime/time.ts";
-import { isNotable, SKEW_NOTABLE_MS } from "../model/clock-skew.ts";
+import type { Node, NodeCondition } from "../../../../api/kubernetes/core.ts";
+import type { ClockOffset } from "../../../../kube/server-time.ts";
+import type { Change } from "../../../../kube/watched.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import { parseTimeMs } from "../../../../runtime/time.ts";
+import { isNotable, SKEW_NOTABLE_MS } from "../../model/clock-skew.ts";
 
 /** How late a change may be observed after its transition time, because watches and loaded API servers are slow. */
 const LAG_MAX_MS = 5_000;

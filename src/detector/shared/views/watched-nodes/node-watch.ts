@@ -1,8 +1,8 @@
-import type { Node } from "../../../api/kubernetes/core.ts";
-import type { ClockOffset } from "../../../kube/server-time.ts";
-import type { KubeClient } from "../../../kube/client.ts";
-import type { Change, Watched } from "../../../kube/watched.ts";
-import type { Clock } from "../../../runtime/clock.ts";
+import type { Node } from "../../../../api/kubernetes/core.ts";
+import type { ClockOffset } from "../../../../kube/server-time.ts";
+import type { KubeClient } from "../../../../kube/client.ts";
+import type { Change, Watched } from "../../../../kube/watched.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
 import { MonotonicTimes } from "./condition-times.ts";
 import { CurrentNodes } from "./current-nodes.ts";
 import { nodeDiffers } from "./compare-nodes.ts";

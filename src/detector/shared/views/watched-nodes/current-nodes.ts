@@ -1,11 +1,11 @@
-import { NODES } from "../../../api/kubernetes/core-types.ts";
-import type { Node } from "../../../api/kubernetes/core.ts";
-import { trimNode } from "../../../api/kubernetes/trim.ts";
-import type { KubeRuntime } from "../../../kube/runtime.ts";
-import { findObject } from "../../../kube/objects/find-object.ts";
-import type { Watched } from "../../../kube/watched.ts";
-import { reachesVersion } from "../../../kube/watch/resource-version.ts";
-import { sleep } from "../../../runtime/clock.ts";
+import { NODES } from "../../../../api/kubernetes/core-types.ts";
+import type { Node } from "../../../../api/kubernetes/core.ts";
+import { trimNode } from "../../../../api/kubernetes/trim.ts";
+import type { KubeRuntime } from "../../../../kube/runtime.ts";
+import { findObject } from "../../../../kube/objects/find-object.ts";
+import type { Watched } from "../../../../kube/watched.ts";
+import { reachesVersion } from "../../../../kube/watch/resource-version.ts";
+import { sleep } from "../../../../runtime/clock.ts";
 import type { ViewFreshness } from "./view-freshness.ts";
 
 /**

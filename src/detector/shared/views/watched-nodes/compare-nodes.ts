@@ -1,4 +1,4 @@
-import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
+import type { Node, NodeCondition } from "../../../../api/kubernetes/core.ts";
 
 /**
  * Whether any field that health checks use differs. Kubelets report every few seconds, and most reports change none of
