@@ -69,7 +69,7 @@ const IDENTITY_LENGTH_MAX = 256;
  */
 export function readNode(raw: KubeObject): Node {
   const wrong = misshapen(raw, NODE);
-  if (wrong !== undefined) throw new TypeError(`${wrong} is not what a Node has there`);
+  if (wrong !== undefined) throw new TypeError(`${wrong} does not have the type that it has in a Node`);
   const node = named(raw, NODE) as Partial<Node> & KubeObject;
   const { nodeInfo } = node.status ?? {};
   const identities = Object.entries(nodeInfo ?? {}).map(([name, value]) => [

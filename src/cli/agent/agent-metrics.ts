@@ -19,7 +19,7 @@ const BUILD_INFO = metric({
 const READY = metric({
   name: "ironfence_ready",
   type: "gauge",
-  help: "1 while this agent is ready, as `/readyz` says. A leader that is not ready may miss failures, for instance without a permission",
+  help: "1 while this agent is ready, as `/readyz` reports. A leader that is not ready may miss failures, for example because it lacks a permission",
   labels: {},
 });
 

@@ -143,7 +143,7 @@ async function carryOut(
     throw new CommandFailure("FenceFailed", `${words}; ${name} is kept so that you can read it: delete it afterwards`);
   }
   if (options.output === "table") printLine(context, words);
-  // If a finished remediation stayed, health checks would not start one for the next control plane node.
+  // As long as a finished remediation exists, health checks start none for another control plane node.
   await deleteFinishedRemediation(context, runtime, ended, context.signal);
 }
 

@@ -11,7 +11,7 @@ import { CommandFailure } from "../errors/failures.ts";
  */
 const DARK_CALL_MS = 5_000;
 const CALL_MS = 20_000;
-/** The largest error of a reading of the clock of a BMC. */
+/** By how much a reading of a BMC's clock may be wrong. */
 const CLOCK_SLACK_MS = 5_000;
 /** A BMC starts within this time after its power is back. */
 const BMC_START_MAX_MS = 5 * 60_000;

@@ -90,7 +90,7 @@ async function withTarget<T>(
   const { target, directory } = await readTarget({ runtime, openDevice }, namespace, { targetName }, context.signal);
   const name = `FencingTarget ${namespace}/${targetName} (node ${nodeText(target)})`;
   const host = directory.byUid(target.metadata.uid);
-  if (host === undefined) throw new CommandRefusal("Refused", `${name} cannot be used: its Ready condition says why`);
+  if (host === undefined) throw new CommandRefusal("Refused", `${name} cannot be used: its condition Ready shows why`);
   const power = await host.open(undefined, context.signal);
   try {
     return await work({

@@ -70,7 +70,7 @@ function obstacleTo({ nodeName, node, targets, remediations, unread }: Disconnec
   }
   const ready = readyOf(target.status);
   if (ready?.reason !== "Maintenance" || ready.observedGeneration !== target.metadata.generation) {
-    return `spec.maintenance of ${where} is true, but the agent has not confirmed it: wait until its condition Ready says Maintenance`;
+    return `spec.maintenance of ${where} is true, but the agent has not confirmed it: wait until its condition Ready has the reason Maintenance`;
   }
   const busy = remediations.find(({ status }) => mayHaveOrdered(status) && !isHeldByMaintenance(status));
   if (busy !== undefined) {
