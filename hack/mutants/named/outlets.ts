@@ -141,8 +141,8 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "outlets-off-while-held",
     "bmc/devices/topology",
     "what begins to hold power-offs while outlets are identified holds their power-off, also if they are tried first",
-    "        const found = obstacle();",
-    "        const found = failures.length > 0 ? obstacle() : undefined;",
+    "const found = obstacle();\n        if",
+    "const found = failures.length > 0 ? obstacle() : undefined;\n        if",
     OUTLETS_SIM,
   ),
   mutant(
