@@ -7,24 +7,23 @@ import type { Candidate, Played } from "./series.ts";
 import { playSeries } from "./series.ts";
 import { SourceTexts } from "./source-texts.ts";
 
-const HELP = `Breaks our own code on purpose, and runs the tests that must notice.
+const HELP = `Breaks our own code on purpose, and runs the tests that must fail.
 
   npm run mutants -- [--only ID]... [--sample N [--seed S]] [--list]
   npm run mutants -- --generated [--file FILE[:LINE]]... [--sample N [--seed S]] [--list]
 
-The named ones each break a rule of safety, in a known place, and each names the test files of which one must fail. Generated
-ones are small changes that a tool makes of the syntax tree: of all files of the detector and the remediator that decide and
-wait for nothing, or of those that --file names. The test files of their folder judge them; a change that does not compile
-counts as killed.
+A named mutant breaks one rule, usually a safety rule, and names the test files, of which one must fail. Generated mutants are
+small changes that a tool derives from the syntax tree: of all synchronous files of the detector and the remediator that decide,
+or of the files that --file names. The test files of the folder are run for them. A change that does not compile counts as killed.
 
-  --only ID      this mutant; give the option again for each further one
+  --only ID      only this mutant; may be repeated
   --file FILE    generated mutants of this file, or of one line of it; may be repeated
-  --sample N     N mutants, chosen at random; without it all are played
-  --seed S       which ones are chosen; it is printed, so that a run can be repeated on the same code
-  --list         prints the mutants, and runs nothing
+  --sample N     N random mutants; by default all are played
+  --seed S       seed of the random choice; it is printed, so that a run can be repeated on the same code
+  --list         prints the mutants and runs nothing
 
-It works in copies of the tree. Each test file runs once on the code as it is, and then for each mutant up to the first failure.
-It exits with 0 only if all pass on the code as it is, and every mutant is killed.
+It works in copies of the tree. Each test file runs once on the unchanged code, and then for each mutant until the first failure.
+It exits with 0 only if all pass on the unchanged code and every mutant is killed.
 `;
 
 const values = parseOptions({

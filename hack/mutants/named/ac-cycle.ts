@@ -35,7 +35,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cycle-without-bound",
     "machine/rules/orders/ac-cycle",
-    "no host is kept off for a BMC that does not come back from an AC cycle",
+    "no host stays off because its BMC does not come back from an AC cycle",
     "const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);",
     "const leftMs = Math.max(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);",
     SIM,
@@ -51,7 +51,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cycle-leaves-host-off",
     "machine/states/powering-on",
-    "an On after an AC cycle is not the last word: the cycle may still come",
+    "an On after an AC cycle is not final, because the cycle may still take effect",
     "mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs),",
     "mayBeOff !== true && observations.unseenOffs === undefined,",
     SIM,
@@ -67,7 +67,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cycle-unstored",
     "effects/power/send-once",
-    "no AC cycle is ordered that the API server has not stored for this power cycle",
+    "an AC cycle is ordered only if the API server has stored it for this power cycle",
     "const isStored = status.acCycle?.attemptID === attemptId;",
     "const isStored = status.acCycle?.attemptID !== undefined || attemptId === undefined;",
     "test/unit/remediator/effects/power/device-effects.test.ts",
@@ -83,7 +83,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   bmc(
     "cycle-of-enclosure",
     "redfish/orders/ac-cycle",
-    "no chassis is cycled that may hold another host",
+    "a chassis that may contain another host is not cycled",
     "if (chassis === undefined || !isOfOneHost(origin, chassis.body, system.paths)) continue;",
     "if (chassis === undefined || system.paths.length === 0) continue;",
     DRIVERS,
@@ -99,7 +99,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   bmc(
     "order-sent-once-while-held",
     "devices/send-once",
-    "what begins to hold power-offs while the power of a host is read holds an NMI and an AC cycle too",
+    "a hold of power-offs that begins while the power of a host is read also holds an NMI and an AC cycle",
     "if (found !== undefined) return",
     'if (found === "") return',
     SIM,
@@ -127,7 +127,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   bmc(
     "supply-cut-unread",
     "devices/topology",
-    "an AC cycle by outlets is one only if each of them reads Off",
+    "an AC cycle by outlets counts only if each of them has read Off",
     'if (supplyPower(values, level.length).state === "Off") return;',
     'if (supplyPower(values, level.length).state !== "On") return;',
     OUTLETS,
@@ -136,7 +136,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cut-unseen-by-next-agent",
     "machine/rules/orders/ac-cycle",
-    "the outlets that an agent before has switched off for an AC cycle are on again 20 s after the order",
+    "outlets that an earlier agent has switched off for an AC cycle are on again 20 s after the order",
     "acCycle?.bySupply === true || power.last?.bySupply === true",
     "acCycle?.bySupply === true",
     SIM,

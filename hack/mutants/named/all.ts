@@ -34,7 +34,7 @@ import { REMEDIATOR_WORKLOADS_MUTANTS } from "./remediator-workloads.ts";
 import { TELEMETRY_MUTANTS } from "./telemetry.ts";
 import type { Mutant } from "./mutant.ts";
 
-/** All of them; each file has those of one folder of `src`, or of one part of the detector's or the remediator's. */
+/** All named mutants. Each file has those of one folder of `src`, or of one part of the detector or the remediator. */
 export const MUTANTS: readonly Mutant[] = [
   ...AC_CYCLE_MUTANTS,
   ...API_MUTANTS,

@@ -9,7 +9,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "node-of-any-shape",
     "kubernetes/read-node",
-    "a Node whose fields have other types is left out, and fails no reader of it",
+    "a Node whose fields have wrong types is left out and does not fail its readers",
     "if (wrong !== undefined) throw",
     'if (wrong === "") throw',
     "test/unit/api/kubernetes/read-node.test.ts",
@@ -17,7 +17,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "owner-of-any-fields",
     "kubernetes/trim",
-    "of an owner reference only the fields that are read are kept",
+    "only the fields of an owner reference that are read are kept",
     "ownerReferences: ownerReferences.map(trimOwner)",
     "ownerReferences",
     "test/unit/api/kubernetes/read-node.test.ts",
@@ -25,7 +25,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "identity-of-any-length",
     "kubernetes/read-node",
-    "what a kubelet reports of its host is kept so short that a status that repeats it can be stored",
+    "what a kubelet reports about its host is shortened, so that a status with it can be stored",
     "value.slice(0, IDENTITY_LENGTH_MAX)",
     "value",
     "test/unit/api/kubernetes/read-node.test.ts",
@@ -43,7 +43,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "pause-ends-by-any-text",
     "ironfence/stop-switch",
-    "a pause whose end is not a valid time lasts until a user ends it",
+    "a pause with an invalid end lasts until a user ends it",
     "return text !== undefined && /^",
     "return text !== undefined && !/^x",
     "test/unit/remediator/controller/stop-switch.test.ts",
@@ -51,7 +51,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "pause-ends-early",
     "ironfence/stop-switch",
-    "a pause holds power-offs until its end has come",
+    "a pause holds power-offs until its end",
     "nowMs >= untilMs) return false;",
     "nowMs >= untilMs - 3_600_000) return false;",
     "test/unit/remediator/controller/stop-switch.test.ts",

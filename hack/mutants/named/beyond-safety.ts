@@ -1,4 +1,4 @@
-/** Mutants that break none of the rules in docs/explanation/safety-rules.md, by what they break instead. */
+/** Mutants that break no rule of docs/explanation/safety-rules.md, by what they guard. */
 export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[] }[] = [
   {
     guards: "Secrets reach only the devices that they are for, and nothing shows them.",

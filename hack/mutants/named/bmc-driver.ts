@@ -27,7 +27,7 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
   mutant(
     "driver-earlier-answer-by-certificate",
     "signed-client",
-    "an answer to an earlier request proves nothing where a client certificate takes the place of signatures",
+    "an answer to an earlier request proves nothing if a client certificate replaces signatures",
     "? answer.header(HEADERS.nonce) === nonce",
     '? (answer.header(HEADERS.nonce) ?? "").length === nonce.length',
     CERTIFICATE,
@@ -35,7 +35,7 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
   mutant(
     "driver-certificate-unverified-server",
     "login",
-    "no answer counts of a driver server that neither signs nor has its certificate verified",
+    "an answer counts only if the driver server signs it or its certificate is verified",
     "if (tls.insecureSkipVerify && tls.sha256Fingerprint === undefined) {",
     'if (tls.insecureSkipVerify && tls.sha256Fingerprint === "") {',
     CERTIFICATE,
@@ -59,7 +59,7 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
   devices(
     "override-left-on-bmc",
     "topology",
-    "a boot override that a BMC has is cleared, though another device of the host has none",
+    "a boot override of a BMC is cleared even if another device of the host has none",
     "every((driver) => driver.hasNoBootOverride === true)",
     "some((driver) => driver.hasNoBootOverride === true)",
     "test/unit/bmc/devices/topology.test.ts",
@@ -67,7 +67,7 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
   devices(
     "off-for-no-override",
     "topology",
-    "a host is not left off for a boot override that none of its devices can have",
+    "a host does not stay off because none of its devices supports a boot override",
     'if (override === "None" && this.#hasNoBootOverride) return;',
     'if (override === "NetworkOnce" && this.#hasNoBootOverride) return;',
     "test/unit/bmc/devices/topology.test.ts",
@@ -83,7 +83,7 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
   mutant(
     "driver-off-of-another-host",
     "http-driver",
-    "no Off is believed of another host than the identified one (driver server)",
+    "an Off counts only if it is of the identified host (driver server)",
     'if (!this.#isKnown(identity, reading.state === "Off")) return {',
     'if (reading.state !== "Off" && !this.#isKnown(identity, false)) return {',
     POWER,
@@ -91,7 +91,7 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
   mutant(
     "driver-order-to-another-host",
     "http-driver",
-    "no order goes to another host than the identified one (driver server)",
+    "an order goes only to the identified host (driver server)",
     'if (!this.#isKnown(identity, reading.state === "Off")) {',
     'if (reading.state === "Unknown") {',
     POWER,
@@ -99,7 +99,7 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
   mutant(
     "driver-order-without-identity",
     "http-driver",
-    "an order names the host that it means (driver server)",
+    "an order names its host (driver server)",
     "const body = JSON.stringify({ systemUUID, serialNumber });",
     'const body = systemUUID === serialNumber ? "" : "{}";',
     POWER,

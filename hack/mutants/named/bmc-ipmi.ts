@@ -5,20 +5,20 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/bmc/ipmi");
 
 export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
-  // No refusal that any machine could have sent weakens what protects the session.
+  // No refusal that any machine could have sent weakens the protection of the session.
   mutant(
     "talked-down-suite",
     "../gate/proven-suites",
-    "no weaker cipher suite is tried than has worked with this BMC (IPMI)",
+    "no cipher suite is tried that is weaker than the one that has worked with this BMC (IPMI)",
     "return index === -1 ? suites : suites.slice(0, index + 1);",
     "return index === -1 ? suites : suites.slice(0);",
     "test/integration/ipmi-power.test.ts",
   ),
-  // No order but by right, to the right host, once.
+  // Orders are sent only with permission, to the right host, and once.
   mutant(
     "relogin-unidentified",
     "ipmi-driver",
-    "no order goes to, and no Off is believed of, a host that a new login may have led to (IPMI)",
+    "after a new login, the identity is checked before an order is sent or an Off counts (IPMI)",
     "if (this.#known === undefined || this.#known.session === session) return session;",
     "if (this.#known !== undefined || session.silentMs >= 0) return session;",
     IPMI_SESSION,

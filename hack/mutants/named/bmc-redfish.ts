@@ -16,7 +16,7 @@ const BMC_ECHO = "test/integration/bmc-echo.test.ts";
 const mutant = mutantsOf("src/bmc/redfish");
 
 export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
-  // The agent's time is its own.
+  // No BMC can keep the agent busy.
   mutant(
     "group-of-any-size-redfish",
     "http/tls",
@@ -25,7 +25,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     '"DEFAULT@SECLEVEL=0" : "DEFAULT"',
     "test/integration/bmc-tls.test.ts",
   ),
-  // What was sent is never shown.
+  // Credentials that were sent are never shown.
   mutant(
     "repeated-login-cut-off",
     "http/answer",
@@ -74,11 +74,11 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "message: obstacle.message",
     BMC_ECHO,
   ),
-  // No order but by right, to the right host, once.
+  // Orders are sent only with permission, to the right host, and once.
   mutant(
     "relogin-unidentified-redfish",
     "system/fenced-system",
-    "no order goes to a host that a new login may have led to (Redfish)",
+    "after a new login, the identity is checked before an order is sent (Redfish)",
     "const isKnownStill = known === undefined || (known.login === logins && !isAgain);",
     "const isKnownStill = known === undefined || (known.login <= logins && !isAgain);",
     REDFISH_SESSION,
@@ -86,7 +86,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "relogin-seen-in-order-unidentified",
     "session/authenticated-requests",
-    "the host is identified again in each login, even if the order itself was the first to show that the session is over",
+    "the host is identified again after each login, even if only the order itself shows that the session has ended",
     "      await check?.(signal, isAgain);\n",
     "      if (!isAgain) await check?.(signal, isAgain);\n",
     REDFISH_SESSION,
@@ -118,7 +118,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "graceful-will-do",
     "orders/reset-types",
-    "a host is powered off without the help of its operating system",
+    "a power-off does not depend on the operating system of the host",
     'export const RESET_TYPES = { Off: ["ForceOff"], On',
     'export const RESET_TYPES = { Off: ["ForceOff", "GracefulShutdown"], On',
     BMC_POWER,
@@ -126,7 +126,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "any-reset-is-the-same",
     "system/off-check",
-    "a reset is the same within the second to which a BMC rounds, and no longer",
+    "two reset times count as the same reset only if they differ by at most the second to which BMCs round",
     "const RESET_JITTER_MS = 1_000;",
     "const RESET_JITTER_MS = 10_000;",
     BMC_DOUBT,
@@ -150,7 +150,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-privileges-lose-session",
     "session/service",
-    "privileges that the account may not read do not cost it its session",
+    "an account that cannot read its privileges keeps its session",
     'const answer = await this.#monitored.send({ method: "GET", path, headers }, signal);',
     'const answer = await this.#requests.send({ method: "GET", path, headers }, signal);',
     BMC_OFF_WAY,
@@ -174,7 +174,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "gateway-forgets-push",
     "orders/power-orders",
-    "a push that a gateway fails may have been carried out",
+    "a push of the power button to which a gateway answers with an error may have had an effect",
     'if (isRefused && wanted === "On") this.#memory.orderedOn.delete(key);',
     'if (wanted === "On") this.#memory.orderedOn.delete(key);',
     BMC_OFF_WAY,
@@ -240,7 +240,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "one-manager-asked",
     "system/off-check",
-    "of several BMCs of a host each must have settled",
+    "if a host has several BMCs, each must have settled",
     "const young = ages.find(",
     "const young = ages.slice(0, 1).find(",
     BMC_DOUBT,
@@ -280,7 +280,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "denied-push-repeated-blindly",
     "system/fenced-system",
-    "an order that was denied is sent again only after another read of the host",
+    "a denied order is sent again only after another read of the host",
     "(offAtLogin === logins && !isAgain)",
     "offAtLogin === logins",
     BMC_OFF_WAY,
@@ -288,7 +288,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "full-table-hammered",
     "session/guarded-login",
-    "basic authentication that is refused is not tried again whenever no session is free",
+    "refused basic authentication is not tried again each time that no session is free",
     "!isBasicAccepted() && gate.memory.basicRefused.has(account)) {",
     '!isBasicAccepted() && gate.memory.basicRefused.has("")) {',
     BMC_STRAY_401,
@@ -296,7 +296,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "accepted-basic-held-by-others",
     "session/authenticated-requests",
-    "the wrong passwords of other devices do not block one whose password works",
+    "wrong passwords of other devices do not block a device whose password works",
     "gate.loginBreaker.checkRefused(this.#origin,",
     "gate.loginBreaker.check(this.#origin,",
     BMC_STRAY_401,
@@ -304,7 +304,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "accepted-basic-given-up",
     "session/guarded-login",
-    "basic authentication that works is kept, whatever another device was refused",
+    "basic authentication that works is kept even if it was refused for another device",
     "if (!isBasicAccepted() &&",
     "if (",
     BMC_STRAY_401,
@@ -312,7 +312,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "refused-basic-of-another-account",
     "session/service",
-    "an account is not kept from basic authentication that another one was refused",
+    "refused basic authentication of one account does not block another account",
     "const account = `${origin} ${login.username}`;",
     "const account = origin;",
     BMC_STRAY_401,
@@ -321,7 +321,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "hidden-reset-forgotten",
     "system/fenced-system",
-    "a host that is off and hides its Reset action is powered on by the one that it has shown",
+    "a host that hides its Reset action while it is off is powered on by the action that it showed before",
     "return system.reset ?? this.#memory.resetActions.get(this.#resetKey(system));",
     "return system.reset;",
     BMC_OFF_WAY,
@@ -337,7 +337,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "starting-bmc-unsupported",
     "session/service-root",
-    "a BMC that has served Redfish and does not now is busy: it may be starting",
+    "a BMC that has served Redfish before and does not now counts as busy, because it may be starting",
     "if (!memory.redfishOrigins.has(origin)) return",
     'if (!memory.redfishOrigins.has("")) return',
     BMC_STRAY_401,
@@ -347,7 +347,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   mutant(
     "password-before-redirect",
     "session/service-root",
-    "a plain HTTP address that redirects is sent no password",
+    "no password is sent to a plain HTTP address that redirects",
     "if (target !== undefined && target !== origin) {",
     'if (target === "") {',
     BMC_ODD_SESSIONS,

@@ -137,7 +137,7 @@ export const BMC_SNMP_MUTANTS: readonly Mutant[] = [
   mutant(
     "snmp-two-units-match",
     "outlet-unit",
-    "an outlet belongs to one unit of a chain, or to none that is known",
+    "an outlet belongs to exactly one unit of a chain, or its unit is unknown",
     "if (own === undefined || others.length > 0 || number",
     "if (own === undefined || others.length > 9 || number",
     STATUS,
@@ -176,7 +176,7 @@ export const BMC_SNMP_MUTANTS: readonly Mutant[] = [
     "varbinds.every(({ oid }) => oid !== undefined)",
     STATUS,
   ),
-  // The values of the MIBs.
+  // Values of the MIBs.
   mutant(
     "apc-on-and-off-swapped",
     "tables/apc-rpdu2",
@@ -236,7 +236,7 @@ export const BMC_SNMP_MUTANTS: readonly Mutant[] = [
   mutant(
     "servertech4-pending-on-is-off",
     "tables/servertech4",
-    "an outlet that is about to be switched on is not off",
+    "an outlet with a pending On is not off",
     '8: { text: "pendOn", means: "Changing" },',
     '8: { text: "pendOn", means: "Fine" },',
     STATUS,
@@ -244,7 +244,7 @@ export const BMC_SNMP_MUTANTS: readonly Mutant[] = [
   target(
     "snmp-plain-text-unasked",
     "device-secrets",
-    "an outlet is spoken to in plain text only if its device says so",
+    "an outlet is used without encryption only if its device allows it",
     "if (!isV2c(device) || device.snmp?.allowPlainText === true) return;",
     "if (!isV2c(device) || device.allowPlainHTTP !== null) return;",
     TARGETS,

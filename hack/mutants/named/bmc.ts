@@ -32,7 +32,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "placeholder-uuid-turned-identifies",
     "identity/placeholders",
-    "a UUID that boards share identifies none of them in its other byte order either",
+    "a UUID that boards share also identifies none of them in the other byte order",
     "return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;",
     "return isPlaceholderUuid(uuid) ? undefined : uuid;",
     IDENTITY,
@@ -58,7 +58,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "twin-off-unseen",
     "devices/topology",
-    "an Off of any device of a host that is to be on counts, whatever the others show",
+    "if a host should be on, an Off of any of its devices counts, whatever the others show",
     'readings.find(({ state }) => state === "Off") ?? readings.find(',
     "readings.find(",
     TARGETS,
@@ -82,7 +82,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "first-judge-for-ever",
     "devices/level-identities",
-    "a host is judged by what its node reports now",
+    "an identity is judged by what the node reports now",
     "    this.#judge = judge;\n    this.#checks.clear();",
     "    this.#checks.clear();",
     TARGETS,
@@ -92,7 +92,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "failed-read-keeps-count",
     "devices/wait-for-power",
-    "a failed reading starts the count again",
+    "a failed reading restarts the count of Off readings",
     "      count = 0;\n      error = asBmcError",
     "      error = asBmcError",
     WAIT_FOR_POWER,
@@ -100,7 +100,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "silence-forgotten",
     "gate/expiring-set",
-    "a BMC that gave no answer may have restarted: its Off is not believed for a while",
+    "an Off of a BMC that did not answer does not count for a while, because the BMC may have restarted",
     "return addedAtMs !== undefined && this.#clock.monotonicMs() - addedAtMs < this.#ttlMs;",
     "return addedAtMs !== undefined && this.#clock.monotonicMs() - addedAtMs < 0;",
     IPMI_SESSION,
@@ -110,7 +110,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "stray-of-another-login",
     "gate/login-breaker",
-    "a login that has not worked is tried once, whatever other one has",
+    "a login that has never worked is tried only once, even if another login has worked",
     "if (isRecent && sameCredentials(success, login) &&",
     "if (isRecent &&",
     BMC_STRAY_401,

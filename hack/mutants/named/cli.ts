@@ -34,7 +34,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   fence(
     "drill-loses-bare-pods",
     "plan-drill",
-    "a drill evicts no pod that nothing creates again",
+    "a drill evicts no pod without a controller that would create it again",
     "if (bare.length > 0) obstacles.push(",
     "if (bare.length > 1) obstacles.push(",
     DRILL,
@@ -74,7 +74,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   fence(
     "drill-evicts-a-guest",
     "drain",
-    "a drill evicts no pod without a controller that comes during the drain",
+    "a drill evicts no pod without a controller that starts during the drain",
     "if (bare.length > 0) {",
     "if (bare.length > 1) {",
     DRILL_CHANGES,
@@ -98,7 +98,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   agent(
     "observer-unguarded",
     "write-guards",
-    "an agent that only observes has no way to the API server but the guarded one",
+    "an agent that only observes reaches the API server only through the write guard",
     "observe ? sendNoWrites(transport, { namespace, name: leaseName }) : transport",
     "transport",
     WRITE_GUARDS,
@@ -114,7 +114,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   agent(
     "observer-takes-the-place",
     "installation",
-    "an agent that only observes takes no other installation's place",
+    "an agent that only observes does not replace another installation",
     "names: (options.observe ? [] : [...options.components])",
     "names: [...options.components]",
     OBSERVE,
@@ -130,7 +130,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   agent(
     "observations-lost",
     "agent",
-    "what an agent would have remediated is still shown after another agent leads",
+    "remediations that an observing agent would have started are still shown after another agent leads",
     "withheld?.restore((await findObject(kube.leaseClient, LEASES, ownLease, leading))?.metadata.annotations);",
     "withheld?.restore(undefined);",
     OBSERVE,
@@ -138,7 +138,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-passes",
     "check",
-    "a check that may not read something never passes",
+    "a check that cannot read something never passes",
     'return { level: "warning", message: `cannot be checked: ${why}` };',
     'return { level: "ok", message: `cannot be checked: ${why}` };',
     CHECKS,
@@ -146,7 +146,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   mutant(
     "untried-passes",
     "lines/pre-checks",
-    "no check calls the BMCs reachable if none was tried",
+    "no check reports BMCs as reachable if none was tried",
     "if (ports.length > 0 || problems.length > 0) return",
     "if (ports.length >= 0 || problems.length > 0) return",
     CHECK_COMMAND,
@@ -154,7 +154,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   mutant(
     "unprobed-passes",
     "lines/target-checks",
-    "a target that was never probed is not called usable",
+    "a target that was never probed is not reported as usable",
     "targets.filter(({ spec, status }) => !spec.maintenance && readyOf(status) === undefined)",
     "targets.filter(({ spec, status }) => spec.maintenance && readyOf(status) === undefined)",
     CHECKS,
@@ -162,7 +162,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   mutant(
     "unlisted-hosts-cover",
     "lines/target-checks",
-    "no node is called covered by BareMetalHosts that the caller is not allowed to list",
+    "no node is reported as covered by BareMetalHosts that the caller cannot list",
     "...(bareMetalHosts === undefined ? [] : HOSTS)",
     "...(bareMetalHosts === undefined ? HOSTS : [])",
     CHECKS,
@@ -170,7 +170,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   mutant(
     "refused-login-repeated",
     "read/live-probes",
-    "waiting for checks sends a refused password no second time",
+    "while `check` waits, it does not send a refused password again",
     "refused.push(...result.refused);",
     "refused.push(...result.refused.slice(0, 0));",
     "test/integration/cli-check.test.ts",
@@ -226,7 +226,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   dashboard(
     "plug-judged-unread",
     "view/disconnection",
-    "no host is called safe to disconnect if something may not be read",
+    "no host is called safe to disconnect if something cannot be read",
     "if (unread !== undefined) return `this cannot be judged: ${unread}`;",
     "",
     DISCONNECTION,
@@ -250,7 +250,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   couldFence(
     "quorum-could-fence",
     "admission",
-    "no node could be fenced that the remediator keeps for the quorum of etcd",
+    "a node that the remediator holds for the quorum of etcd could not be fenced",
     "admissionRefusal(next, others, limits, own)",
     "admissionRefusal(next, others, limits, [])",
     "test/unit/cli/could-fence/admitted.test.ts",
@@ -290,7 +290,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   dashboard(
     "page-for-every-host-name",
     "serve/local-guard",
-    "the dashboard answers to its own name alone",
+    "the dashboard answers only requests with its own host name",
     "if (host === undefined || !hosts.includes(host))",
     "if (host === undefined)",
     SERVER,
@@ -314,7 +314,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   dashboard(
     "data-begins-event",
     "serve/event-stream",
-    "no text of others begins an event of its own",
+    "no text of other writers begins a separate server-sent event",
     "data.split(/\\r\\n|\\r|\\n/)",
     "data.split(/\\r\\n/)",
     SERVER,
@@ -330,7 +330,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   dashboard(
     "token-from-other-site",
     "serve/token-guard",
-    "the agent's page takes no token from a form of another website",
+    "the agent's page accepts no token from a form of another website",
     'if (request.headers.origin !== `https://${request.headers.host ?? ""}`)',
     'if (request.headers.origin === "")',
     "test/unit/cli/dashboard/token-guard.test.ts",
@@ -338,7 +338,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   dashboard(
     "page-lists-all-nodes",
     "serve/agent-client",
-    "the agent's page takes the nodes from the agent's view, which fits its memory",
+    "the agent's page uses the nodes of the agent's view, which is bounded in memory",
     "type.group === NODES.group && type.kind === NODES.kind && isWhole(options)",
     "type.group === NODES.group && type.kind === NODES.plural && isWhole(options)",
     "test/unit/cli/dashboard/agent-client.test.ts",
@@ -370,7 +370,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   bundle(
     "bundle-forgets-known-secrets",
     "redact/known-secrets",
-    "a secret that a support bundle has met under its name is removed everywhere",
+    "a secret that a support bundle has found by its name is removed everywhere",
     "if (this.#forms.size === 0) return text;",
     "if (this.#forms.size >= 0) return text;",
     BUNDLE,
@@ -379,7 +379,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   bundle(
     "bundle-forgets-encoded-secrets",
     "redact/known-secrets",
-    "a secret that a support bundle has met is removed everywhere, also where it is encoded",
+    "a secret that a support bundle has found is removed everywhere, also in encoded form",
     "JSON.stringify(secret).slice(1, -1), ...encoded]",
     "JSON.stringify(secret).slice(1, -1)]",
     REDACTOR,
@@ -411,7 +411,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   bundle(
     "bundle-keeps-lines-of-a-secret",
     "redact/redactor",
-    "a support bundle has no line of a secret that has lines of its own",
+    "a support bundle contains no line of a secret with several lines",
     "if (secret === undefined) return [this.#line(line)];",
     "if (secret !== null) return [this.#line(line)];",
     REDACTOR,

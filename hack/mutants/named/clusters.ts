@@ -25,7 +25,7 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
   mutant(
     "suspended-agent-connected",
     "connection",
-    "a process that was suspended does not take the nodes of a workload cluster as they were for news",
+    "a process that was suspended does not treat the old nodes of a workload cluster as current",
     "return isSame(this.#state, assessed) ? this.#state : assessed;",
     "return this.#state ?? assessed;",
     WORKLOAD_CLUSTERS,
@@ -33,7 +33,7 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unidentified-cluster-connected",
     "link",
-    "a cluster that cannot be identified is not worked with",
+    "the agent does not work with a cluster that it cannot identify",
     'if (this.#uid !== undefined) return { state: "connected", uid: this.#uid };',
     'if (this.#openedMs >= 0) return { state: "connected", uid: this.#uid ?? "" };',
     WORKLOAD_CLUSTERS,
@@ -41,7 +41,7 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
   mutant(
     "uid-of-any-length",
     "cluster-uid",
-    "a UID of a workload cluster that could not be stored in a status is not taken",
+    "a UID of a workload cluster that is too long for a status is not accepted",
     "uid.length <= UID_LENGTH_MAX",
     "uid.length <= Infinity",
     "test/unit/clusters/cluster-uid.test.ts",
@@ -49,7 +49,7 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
   mutant(
     "identified-once",
     "link",
-    "another cluster that appears at the same address is distinguished from the one before",
+    "another cluster at the same address is distinguished from the earlier one",
     "this.#uid === undefined ? UID_RETRY_MS : UID_READ_MS",
     "this.#uid === undefined ? UID_RETRY_MS : 10 * UID_READ_MS",
     WORKLOAD_CLUSTERS,

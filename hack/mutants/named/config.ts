@@ -7,7 +7,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   mutant(
     "no-limit-is-none",
     "parsers",
-    "a limit of 0 lets any number begin, not none",
+    "a limit of 0 means no limit, and not that nothing may begin",
     'return text === "0" ? Infinity : Number(text);',
     "return Number(text);",
     "test/unit/config/run-options.test.ts",

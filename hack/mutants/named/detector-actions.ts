@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/detector");
 
-/** What the detector does, and what it looks at again before. */
+/** Actions of the detector, and the checks immediately before them. */
 export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "refused-lease-not-deferred",
@@ -18,7 +18,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "create-without-live-read",
     "nodes/effects/create-remediation",
-    "a node is read live before a remediation of it begins, whatever a watch that is held back shows",
+    "a node is read live before its remediation begins, whatever a delayed watch shows",
     "if (node === undefined || !needs(node, host)) {",
     "if (node === undefined) {",
     RACES,
@@ -26,7 +26,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "relabelled-meanwhile",
     "nodes/effects/create-remediation",
-    "a node that is no longer selected by then is not remediated",
+    "a node that is no longer selected when its remediation is about to start is not remediated",
     "    policy.selects(labels) &&\n",
     "",
     RACES,
@@ -58,7 +58,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "edited-meanwhile",
     "nodes/effects/start-guard",
-    "nothing starts under a spec that has changed since the decision, as by a pause",
+    "nothing starts if the spec has changed since the decision, for example by a pause",
     "!isStateOf(state, current) || ",
     "",
     RACES,
@@ -74,12 +74,12 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "etcd-guard-absent-allows",
     "nodes/effects/etcd-guard",
-    "a disruption budget that says nothing allows no disruption",
+    "a PodDisruptionBudget without a status allows no disruption",
     "(budget.status?.disruptionsAllowed ?? 0) > 0",
     "(budget.status?.disruptionsAllowed ?? 1) > 0",
     PLATFORM,
   ),
-  // Who else is at work.
+  // Other health checks and tools.
   mutant(
     "peer-check-remediating-ignored",
     "nodes/snapshot/snapshot",
@@ -91,7 +91,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "peer-check-about-to-ignored",
     "nodes/snapshot/snapshot",
-    "a node for which another health check is making a remediation is left to it",
+    "a node for which another health check is creating a remediation is left to that one",
     "this.#remediating.get(nodeName) ?? starting.get(nodeName)",
     "this.#remediating.get(nodeName)",
     RACES,
@@ -99,7 +99,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "plane-by-label-alone",
     "nodes/snapshot/snapshot",
-    "no control plane node is remediated while another one is, even if that one's remediation does not name its node",
+    "no control plane node is remediated while another one is, even if the other remediation does not name its node",
     "if (isForControlPlane(object) || isControlPlaneNode(nodeName)) busy.add(nodeName);",
     "if (isForControlPlane(object)) busy.add(nodeName);",
     DETECTOR_BUDGET,
@@ -107,7 +107,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "plane-about-to-ignored",
     "nodes/snapshot/snapshot",
-    "no control plane node is remediated while another health check is making a remediation of another one",
+    "no control plane node is remediated while another health check is creating a remediation of another one",
     "for (const name of sources.starting.keys()) if (isControlPlaneNode(name)) busy.add(name);",
     "",
     RACES,
@@ -116,7 +116,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "lease-unguarded",
     "nodes/effects/node-lease",
-    "a node's lease is not taken from a tool that has renewed it meanwhile",
+    "the remediation lease of a node is not taken from a tool that has just renewed it",
     "mergePatch<Lease>(LEASES, key, { uid, resourceVersion }, { spec }",
     "mergePatch<Lease>(LEASES, key, { uid }, { spec }",
     RACES,
@@ -132,12 +132,12 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "release-unguarded",
     "nodes/effects/node-lease",
-    "no lease is given back that another client has taken meanwhile",
+    "a lease that another client has taken since then is not released",
     "client.delete(LEASES, key, { guard: { uid, resourceVersion } }, signal)",
     "client.delete(LEASES, key, { guard: { uid } }, signal)",
     RACES,
   ),
-  // What is done to remediations.
+  // Changes of remediations.
   mutant(
     "removed-though-selected",
     "nodes/effects/delete-remediation",
@@ -149,7 +149,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "deletion-unguarded",
     "shared/shell/remediation-writes",
-    "no remediation is deleted that another client has created under the same name meanwhile",
+    "a remediation that another client has created under the same name since then is not deleted",
     "{ guard: { uid: object.metadata.uid } }",
     "{ guard: { uid: undefined as unknown as string } }",
     RACES,
@@ -157,7 +157,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "annotated-unguarded",
     "nodes/effects/actions",
-    "a remediation that has succeeded meanwhile is not marked as timed out",
+    "a remediation that has succeeded since then is not marked as timed out",
     "deps.client.patch(type, key, { uid, resourceVersion }, operations",
     "deps.client.patch(type, key, { uid }, operations",
     RACES,
@@ -165,7 +165,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "write-forgotten",
     "shared/views/write-through",
-    "a remediation counts from the answer to its creation on, though no watch shows it yet",
+    "a remediation counts as soon as its creation is answered, even if no watch shows it yet",
     "else this.#written.set(uid, { object, replaced, atMs });",
     "else this.#written.delete(uid);",
     WRITE_THROUGH,

@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/detector");
 
-/** What the detector decides for one node. */
+/** Decisions of the detector about one node. */
 export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "foreign-spec-recorded",
@@ -14,7 +14,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     'const isOurs = group !== "" && kind !== "";',
     "test/unit/detector/shared/check-decisions.test.ts",
   ),
-  // Which step is taken, and when.
+  // The next step and its time.
   mutant(
     "terminating-counts-as-gone",
     "nodes/decide/decide-node",
@@ -23,7 +23,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "startStep(evaluation, facts, node, next, health);",
     NODE_DECIDE,
   ),
-  // The budget of attempts.
+  // The attempt budget.
   mutant(
     "attempts-of-others-uncounted",
     "nodes/decide/retries",
@@ -35,7 +35,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "mended-unheeded",
     "nodes/decide/retries",
-    "once the cause of a failed remediation is fixed, the next one does not wait for the clock",
+    "when the cause of a failed remediation is fixed, the next one starts without a wait",
     "return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;",
     "return fenceableSinceMs > failedMs ? Infinity : Infinity;",
     NODE_ATTEMPTS,
@@ -43,7 +43,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "failed-round-forgotten",
     "nodes/decide/retries",
-    "a round is stored as failed before its remediations are deleted: the waits between rounds double",
+    "a round is stored as failed before its remediations are deleted, so that the waits between rounds double",
     'if (isStored || isLeftover) remove(evaluation, remediation, "restarted");',
     'if (isStored || !isLeftover) remove(evaluation, remediation, "restarted");',
     "test/sim/retry-waits.test.ts",
@@ -52,7 +52,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "skip-age-by-arrival-alone",
     "nodes/decide/skip-duration",
-    "a proof that is old by its time is not fresh, whenever it was seen to come",
+    "a proof with an old timestamp is not fresh, whenever it was received",
     "PROOF_AGE_MAX_MS - Math.max(ageMs, arrivedAgoMs ?? Infinity)",
     "PROOF_AGE_MAX_MS - (arrivedAgoMs ?? Infinity)",
     SKIP_DURATION,

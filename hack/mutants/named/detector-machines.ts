@@ -9,7 +9,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   mutant(
     "machines-renewed-against-gate",
     "decide/decide-machine",
-    "a request that failed is made again only where a first one might be made",
+    "a failed request is repeated only if a first request would be allowed",
     "isWaiting ? undefined : (evaluation.gate ?? findObstacle(evaluation, facts, remedy));",
     "undefined as string | undefined;",
     MACHINE_DECIDE,
@@ -17,7 +17,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   mutant(
     "machines-gone-by-word",
     "snapshot/cluster-nodes",
-    "a node is gone only by the cluster's own word",
+    "a node counts as gone only if its own cluster confirms it",
     "findObject<Node>(connection.runtime.client, NODES, { name: nodeName }, signal);",
     "findObject<Node>(connection.runtime.client, NODES, { name: nodeName }, signal).catch(() => undefined);",
     MACHINES,
@@ -25,7 +25,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   mutant(
     "machines-away-is-not-gone",
     "snapshot/cluster-nodes",
-    "the nodes of a cluster that is unreachable are not gone",
+    "nodes of an unreachable cluster do not count as gone",
     'if (connection.state !== "connected") return { state: "unknown", reason: this.unreachable ?? "" };\n    const node',
     'if (connection.state !== "connected") return { state: "gone" };\n    const node',
     "test/unit/detector/machines/cluster-nodes.test.ts",
@@ -69,7 +69,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   mutant(
     "namesake-node-judged",
     "snapshot/check-state",
-    "a machine is not judged by a namesake of its node",
+    "a machine is not judged by a node of the same name in another cluster",
     "mayBeNodeOf(observed.node, machine)",
     "mayBeNodeOf(observed.node, { providerID: undefined })",
     MACHINES,

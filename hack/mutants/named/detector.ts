@@ -17,7 +17,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "observer-reads-the-others-remediations",
     "shared/model/read-as-if-alone",
-    "an agent that only observes decides without what the one that acts has started",
+    "an agent that only observes ignores remediations that the acting agent has started",
     "return isRemediation && owners.some(({ kind }) => OWNER_KINDS.includes(kind)) ? undefined : raw;",
     "return raw;",
     "test/unit/detector/shared/read-as-if-alone.test.ts",
@@ -43,7 +43,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "late-view-believed",
     "shared/views/watched-nodes/view-freshness",
-    "nodes are counted by a watched view only while it is proven to show how things are",
+    "nodes are counted by a watched view only while the view is proven fresh",
     "if (!this.isFresh(nowMs)) this.#isProven = false;",
     "if (!this.isFresh(nowMs)) this.#isProven = nowMs > this.#lastEventMs;",
     "test/unit/detector/shared/view-freshness.test.ts",
@@ -60,7 +60,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "proof-dated-by-its-answer",
     "shared/views/watched-nodes/current-nodes",
-    "a view of the nodes is proven as of the question for the version, and not as of the answer",
+    "a view of the nodes is proven as of the request for the version, not as of its answer",
     "freshness.prove(askedMs, clock.monotonicMs());",
     "freshness.prove(clock.monotonicMs(), clock.monotonicMs());",
     "test/unit/detector/shared/current-nodes.test.ts",
@@ -68,7 +68,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "restored-server-proves-view",
     "shared/views/watched-nodes/current-nodes",
-    "a version of an API server that has gone back proves nothing of a view of what was before",
+    "a version of a restored API server proves nothing about a view from before the restore",
     "if (before === undefined || !reachesVersion(resourceVersion, before)) return false;",
     "if (before === undefined) return false;",
     "test/unit/detector/shared/current-nodes.test.ts",
@@ -84,7 +84,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "shared-read-dated-by-answer",
     "shared/views/watched-nodes/current-nodes",
-    "the 500 ms in which watched nodes stand for live reads count from the question for the version",
+    "the 500 ms in which watched nodes replace live reads count from the request for the version",
     "this.#provenMs = askedMs;",
     "this.#provenMs = clock.monotonicMs();",
     "test/unit/detector/shared/current-nodes.test.ts",
@@ -92,7 +92,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "live-list-ignored",
     "nodes/decide/threshold",
-    "nothing starts that a live list of the nodes forbids",
+    "nothing starts if a live list of the nodes forbids it",
     "judgeThreshold(threshold, live).isMet ? watched : live",
     "judgeThreshold(threshold, watched).isMet ? watched : live",
     BUDGET,

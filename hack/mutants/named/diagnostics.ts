@@ -68,7 +68,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "return-of-ready-node-unseen",
     "machine/rules/outage/outage-over",
-    "a host that is back after its NMI is not powered off, also if its node was Ready when the remediation began",
+    "a host that is back after its NMI is not powered off, even if its node was Ready when the remediation began",
     "(status.diagnostics !== undefined && isRebooted(snapshot, node));",
     "false;",
     SIM,
@@ -100,7 +100,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "kdump-two-lost",
     "machine/model/decision/timings",
-    "a crash kernel of which two messages are lost has not ended",
+    "a crash kernel does not count as ended because two of its messages are lost",
     "KDUMP_SILENCE_MS = 30_000",
     "KDUMP_SILENCE_MS = 20_000",
     SIM,
@@ -116,7 +116,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "kdump-of-any-address",
     "kdump/kdump-messages",
-    "a message of a crash kernel counts for the node alone that has its address",
+    "a message of a crash kernel counts only for the node with its source address",
     'this.#listeners.get(canonicalAddress(from) ?? "")',
     "this.#listeners.values().next().value",
     SIM,
@@ -134,7 +134,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "kdump-flood-recorded",
     "controller/session/session-watches",
-    "of the messages of a crash kernel one a second counts at most",
+    "at most one message of a crash kernel counts per second",
     "if (known !== undefined && atMs - known.lastAtMs < KDUMP_COUNTED_MS) return;",
     "",
     SIM,
@@ -142,7 +142,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "checks-from-before-nmi",
     "machine/observe",
-    "no power-off rests on checks from before the NMI",
+    "no power-off depends on checks from before the NMI",
     '...(event.answer.outcome !== "NotSent" && { identity: undefined }) };',
     "};",
     SIM,
@@ -150,7 +150,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "nmi-unstored",
     "effects/power/send-once",
-    "no NMI is sent that the API server has not stored",
+    "an NMI is sent only if the API server has stored its intent",
     "if (!order.isStored) return notSent(",
     "if (host === undefined) return notSent(",
     EFFECTS,
@@ -166,7 +166,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "nmi-while-held",
     "effects/power/send-once",
-    "what holds the power-off holds the NMI",
+    "every hold of the power-off also holds the NMI",
     "if (found !== undefined) return notSent(",
     'if (found === "HostChanged") return notSent(',
     EFFECTS,
@@ -182,7 +182,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   bmc(
     "nmi-to-other-host",
     "devices/send-once",
-    "a device of which no identity is accepted sends no NMI",
+    "an NMI is sent only over a device whose identity was accepted",
     "await requireVerified(signal);",
     "",
     DRIVERS,
@@ -190,7 +190,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   bmc(
     "order-by-old-identity",
     "devices/topology",
-    "who the host is, is read again between the reading of its power and an order that is sent once",
+    "the identity of the host is read again between the reading of its power and an order that is sent only once",
     "this.#identities.forget(level);\n    await this.#identities.requireVerified(level, signal);",
     "await this.#identities.requireVerified(level, signal);",
     DRIVERS,

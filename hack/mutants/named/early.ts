@@ -22,12 +22,12 @@ const EARLY_DETECT = "test/unit/detector/nodes/early.test.ts";
 const EARLY_CREATE = "test/unit/detector/nodes/create-early.test.ts";
 const EARLY_WAVE = "test/unit/remediator/early/early-wave.test.ts";
 
-/** What begins before the duration of a node is over, since its host is proven off. */
+/** Remediations that begin before the duration of their node is over, because the host is proven off. */
 export const EARLY_MUTANTS: readonly Mutant[] = [
   detector(
     "early-last-clock-counts",
     "shared/views/overdue-nodes",
-    "a wait before the duration of a node ends by the API server whose clock is furthest behind",
+    "a wait for the duration of a node ends by the clock of the API server that is furthest behind",
     "serverNowMs: serverTimeMs(runtime),",
     "serverNowMs: runtime.contact().serverTimeMs ?? runtime.clock.nowMs(),",
     "test/unit/detector/shared/overdue-nodes.test.ts",
@@ -35,7 +35,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   leases(
     "early-short-silence",
     "silence",
-    "a lease that is silent for less than one renewal with time to spare shows nothing",
+    "silence of a lease that is shorter than one renewal plus a margin proves nothing",
     "const SILENCE_SLACK_MS = 5_600;",
     "const SILENCE_SLACK_MS = 600;",
     "test/unit/nodes/silence.test.ts",
@@ -43,7 +43,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   leases(
     "early-other-lease",
     "kubelet-leases",
-    "any other version of a lease is a renewal",
+    "any other version of a lease counts as a renewal",
     "if (known?.uid === uid && known.resourceVersion === resourceVersion) return;",
     "if (known !== undefined) return;",
     EARLY_SIM,
@@ -59,7 +59,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   leases(
     "early-renewed-stays-first",
     "kubelet-leases",
-    "leases are looked at by their silence: one that was renewed comes behind those that were not",
+    "leases are ordered by their silence, so a renewed one comes after the others",
     "this.#observed.delete(name);\n    this.#observed.set",
     "this.#observed.set",
     "test/unit/nodes/kubelet-leases.test.ts",
@@ -67,7 +67,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   leases(
     "early-gaps-unheeded",
     "silence",
-    "a kubelet is silent only after longer than its renewals have taken, whatever duration its lease kept",
+    "a kubelet counts as silent only after its usual time between renewals, whatever duration its lease has",
     "return observedMs > nominalMs + OVERDUE_SLACK_MS ? observedMs * RENEWAL_JITTER : nominalMs;",
     "return observedMs > Infinity ? observedMs * RENEWAL_JITTER : nominalMs;",
     "test/unit/nodes/silence.test.ts",
@@ -76,7 +76,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   leases(
     "early-unseen-pace",
     "silence",
-    "the silence of a lease of which fewer than two renewals were seen shows nothing",
+    "silence proves nothing before two renewals of the lease were seen",
     "return gapsMs.length >= GAPS_SEEN_MIN;",
     "return gapsMs.length >= 0;",
     "test/unit/nodes/silence.test.ts",
@@ -85,7 +85,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   leases(
     "early-late-changes-are-short-gaps",
     "kubelet-leases",
-    "renewals that a watch delivers at once are as far apart as the node made them",
+    "renewals that a watch delivers at once count with the times at which the node made them",
     "return Math.max(sinceMs - known.sinceMs, byNodeMs);",
     "return Math.min(sinceMs - known.sinceMs, Math.abs(byNodeMs));",
     "test/unit/nodes/kubelet-leases.test.ts",
@@ -109,7 +109,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-uncovered",
     "early/early-prover",
-    "no BMC is read for a node that no health check may remediate early",
+    "no BMC is read for a node that no health check would remediate early",
     "if (!proofs.isEarlyWantedFor(node) || whyNotEarly(",
     "if (whyNotEarly(",
     EARLY_SIM,
@@ -157,7 +157,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   detector(
     "early-cordoned",
     "nodes/decide/early",
-    "a user works on the host of a cordoned node",
+    "nothing is early on a cordoned node, because a user may be working on it",
     "if (node.metadata.deletionTimestamp !== undefined || node.spec.unschedulable === true) return undefined;",
     "",
     EARLY_DETECT,
@@ -165,7 +165,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   detector(
     "early-over-foreign-taint",
     "nodes/decide/early",
-    "a node that is out of service already is not released early",
+    "a node that already has an out-of-service taint is not released early",
     "if (node.spec.taints?.some(({ key }) => key === OUT_OF_SERVICE.key) === true) return undefined;\n  // Another control plane node",
     "// Another control plane node",
     EARLY_DETECT,
@@ -199,7 +199,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   detector(
     "early-given-up-in-wait",
     "nodes/decide/decide-node",
-    "a step has its whole time after the duration that it did not wait for",
+    "the timeout of an early step begins when the duration is over",
     "Math.max(parseTimeMs(record.started) ?? nowMs, remediation.powerOnNotBeforeMs ?? -Infinity)",
     "parseTimeMs(record.started) ?? nowMs",
     EARLY_DETECT,
@@ -207,7 +207,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   detector(
     "early-recovered-by-ready",
     "nodes/decide/early",
-    "a node that still says that it is Ready in the same boot has not recovered from an early release",
+    "a node that is still Ready in the same boot has not recovered from an early release",
     "return isSameBoot && serverNowMs !== undefined && serverNowMs < powerOnNotBeforeMs;",
     "return false;",
     EARLY_DETECT,
@@ -248,7 +248,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-alone-as-good",
     "early/early-proof",
-    "one device alone needs two renewals of silence",
+    "a single device needs two renewals of silence",
     "const needMs = agrees === true ? earlySilenceMs(observed) : longEarlySilenceMs(observed);",
     "const needMs = agrees === true ? earlySilenceMs(observed) : earlySilenceMs(observed);",
     EARLY_SIM,
@@ -272,7 +272,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-failed-level",
     "early/early-proof",
-    "a device that failed while another one answered may be of the same BMC, and may have restarted",
+    "a device that failed while another one answered may belong to the same BMC, which may have restarted",
     'return state === "Off" && (failed === "Same" || (failed === "Other" && bmcUpMs === undefined));',
     'return state === "Off" && failed === "Same" && bmcUpMs === undefined;',
     EARLY_CHASSIS,
@@ -280,7 +280,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   devices(
     "early-failed-level-unsaid",
     "topology",
-    "an Off says whether a device of the host has failed since it was opened",
+    "an Off reading shows whether a device of the host has failed since it was opened",
     'return { failed: this.#failed.has(level) ? "Same" : "Other" };',
     "return {};",
     TOPOLOGY,
@@ -289,7 +289,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   devices(
     "early-failed-identity-unsaid",
     "topology",
-    "a device whose identity could not be read has failed",
+    "a device whose identity could not be read counts as failed",
     "        this.#failed.add(level);\n      }\n    }\n    const ended",
     "      }\n    }\n    const ended",
     TOPOLOGY,
@@ -297,7 +297,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   devices(
     "early-one-bmc-agrees",
     "level-readings",
-    "two interfaces of one BMC are one witness",
+    "two interfaces of one BMC count as one witness",
     "const agrees = hostnames > 1 ||",
     "const agrees = devices > 1 ||",
     TOPOLOGY,
@@ -305,7 +305,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   redfish(
     "early-start-of-bmc-unheard",
     "system/off-check",
-    "a reading of Off says how long the BMC has been up",
+    "a reading of Off shows how long the BMC has been up",
     'if (reading.state !== "Off" || this.#upSinceMs === undefined) return reading;\n    return {',
     "if (reading.raw.length > 0 || this.#upSinceMs === undefined) return reading;\n    return {",
     "test/integration/bmc-doubt.test.ts",
@@ -313,7 +313,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   redfish(
     "early-start-before-clock",
     "system/off-check",
-    "a BMC that dates its start before its clock was set may have started a moment ago",
+    "a BMC that dates its start before its clock was set may have just started",
     "if (startedMs < CLOCK_SET_FROM_MS && nowMs >= CLOCK_SET_FROM_MS) return",
     "if (startedMs > nowMs && nowMs >= CLOCK_SET_FROM_MS) return",
     "test/integration/bmc-doubt.test.ts",
@@ -321,7 +321,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   devices(
     "early-oldest-bmc-counts",
     "topology",
-    "of several BMCs the one that has been up for the shortest time counts",
+    "if there are several BMCs, the one that has been up for the shortest time counts",
     "{ bmcUpMs: Math.min(...upMs) }",
     "{ bmcUpMs: Math.max(...upMs) }",
     TOPOLOGY,
@@ -337,7 +337,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   redfish(
     "early-chassis-unheard",
     "redfish-driver",
-    "a reading says whether the Chassis shows the same",
+    "a reading shows whether the Chassis agrees",
     "return { ...reading, raw:",
     "return { state: reading.state, raw:",
     "test/integration/bmc-doubt.test.ts",
@@ -345,7 +345,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   redfish(
     "early-no-chassis-agrees",
     "system/off-check",
-    "a System without a Chassis that shows its power is alone",
+    "a System without a Chassis that shows its power counts as a single device",
     "const agrees = readings.length > 0;",
     "const agrees = true;",
     "test/integration/bmc-doubt.test.ts",
@@ -361,7 +361,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-whole-wave-read",
     "early/wave",
-    "no more than 8 hosts of a wave are read before it is known to be one of hosts that are off",
+    "at most 8 hosts of a wave are read before it is known that its hosts are off",
     "return wave.read >= WAVE_SAMPLE || wave.read + pending < WAVE_SAMPLE;",
     "return true;",
     EARLY_WAVE,
@@ -411,7 +411,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-old-start-is-new",
     "early/release-limits",
-    "an early remediation that exists for long does not count as a new one again",
+    "an early remediation that has existed for a long time does not count as new",
     "if (!present.has(uid) && !isRecent(startedMs, nowMs))",
     "if (!isRecent(startedMs, nowMs))",
     EARLY_WAVE,
@@ -419,7 +419,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-wait-by-server-alone",
     "controller/session/early-wait",
-    "a host that was released early is kept off for 11 min at the longest, whatever the API server's clock does",
+    "a host that was released early stays off for at most 11 min, whatever the API server's clock shows",
     "return Math.max(0, Math.min(leftMs, this.#untilMs - nowMs));",
     "return Math.max(0, leftMs);",
     EARLY_INTERFERENCE,
@@ -427,7 +427,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-off-of-returning",
     "machine/rules/outage/early",
-    "a host that is not off any more is not ordered off early",
+    "a host that is no longer off is not ordered off early",
     'return last.state === "Off" ? undefined : awaitReturn(snapshot, now);\n}\n\n/**\n * In PoweringOff',
     "return undefined;\n}\n\n/**\n * In PoweringOff",
     EARLY_DECIDE,
@@ -451,7 +451,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-renewal-missed",
     "machine/rules/lease-silence",
-    "an agent that takes an early release over notices a renewal that it did not see",
+    "an agent that takes over an early release notices a renewal that it has not watched",
     "return { ...first, renewedAtMs: nowMs, firstRenewedAtMs: nowMs };",
     "return first;",
     EARLY_LEASES,
@@ -467,7 +467,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-release-by-watch-alone",
     "machine/states/releasing",
-    "an early release reads the lease live as often as the power",
+    "during an early release, the lease is read live as often as the power",
     "const reread = rereadLease(snapshot, now);",
     "const reread = undefined;",
     EARLY_INTERFERENCE,
@@ -475,7 +475,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-return-under-taint",
     "machine/rules/outage/early",
-    "the taint goes before it is stored that the host has come back",
+    "the taint is removed before the return of the host is stored",
     'if (!observations.taintCleared) return run({ do: "untaint" });\n  const message = `${why}',
     "const message = `${why}",
     EARLY_DECIDE,
@@ -483,7 +483,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-same-boot-unsaid",
     "machine/rules/outage/early",
-    "a node that lives on in the boot that was to be over shows that the proof was wrong",
+    "a node that continues in a boot that should have ended shows that the proof was wrong",
     "if (now.monotonicMs - sinceMs < SAME_BOOT_AFTER_MS) return undefined;",
     "if (now.monotonicMs - sinceMs < Infinity) return undefined;",
     EARLY_DECIDE,
@@ -491,7 +491,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-on-before-time",
     "machine/rules/outage/early",
-    "a host is not powered on before the duration is over that its remediation did not wait for",
+    "an early remediation does not power its host on before the duration is over",
     "if (!isEarly(snapshot) || readsOn) return undefined;",
     "if (isEarly(snapshot) || readsOn) return undefined;",
     EARLY_DECIDE,
@@ -500,7 +500,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-silence-of-another",
     "machine/rules/outage/early",
-    "the silence that counts for an early release is that of this version of this lease",
+    "only the silence of this version of this lease counts for an early release",
     "return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs + earlySilenceMs(leaseUnchanged) : Infinity;",
     "return (leaseUnchanged?.sinceMs ?? (isSame ? 0 : Infinity)) + 16_000;",
     EARLY_DECIDE,
@@ -524,7 +524,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-read-in-spite",
     "early/early-prover",
-    "no BMC is read for a node that may not be released early",
+    "no BMC is read for a node that must not be released early",
     "if (!proofs.isEarlyWantedFor(node) || whyNotEarly(node, target) !== undefined) continue;",
     "if (!proofs.isEarlyWantedFor(node)) continue;",
     EARLY_PROVER,
@@ -532,7 +532,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-use-before-sample",
     "early/early-prover",
-    "no proof is given to the detector before the sample of its wave is whole",
+    "the detector gets no proof before the sample of the wave is complete",
     "if (!mayUse(this.#wave, this.#unread + reading, nowMs)) return false;",
     "if (!mayUse(this.#wave, 0 * reading, nowMs)) return false;",
     EARLY_PROVER,
@@ -556,7 +556,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-after-outage",
     "early/early-proof",
-    "an early proof is void if the API server was away after the last renewal",
+    "an early proof is void if the API server did not answer at some time after the last renewal",
     "if (runtime.contact().sinceMs > observed.sinceMs) return",
     "if (runtime.contact().sinceMs > Infinity) return",
     EARLY_PROOF,
@@ -564,7 +564,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-kept-in-spite",
     "early/early-proof",
-    "an early proof ends as soon as its node may not be released early",
+    "an early proof ends as soon as its node must not be released early",
     "return whyNotEarly(present, current);",
     "return undefined;",
     EARLY_PROOF,
@@ -620,7 +620,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   detector(
     "early-decided-not-ready",
     "nodes/decide/early",
-    "a node that says that it is not Ready is not remediated early",
+    "a node that is not Ready is not remediated early",
     'health.state !== "healthy" || !isReady(node)) return health;',
     'health.state !== "healthy") return health;',
     EARLY_DETECT,
@@ -676,7 +676,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-pod-writes-unbounded",
     "effects/objects/release-pods",
-    "the pods of all nodes that are released early take 100 writes a second at most",
+    "the pods of all early released nodes take at most 100 writes per second",
     "while (writes?.take(2) === false) await",
     "while (writes?.take(0) === false) await",
     EARLY_SIM,
@@ -684,7 +684,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   connection(
     "early-slow-is-calm",
     "follow-contact",
-    "a call to the API server that takes longer than 1 s is trouble",
+    "a call to the API server that takes longer than 1 s prevents early proofs",
     "endedMs - startedMs > SLOW_MS &&",
     "endedMs - startedMs > 2 * SLOW_MS &&",
     CONTACT,
@@ -692,7 +692,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   connection(
     "early-throttled-is-calm",
     "follow-contact",
-    "a call that the API server answers with 429 is trouble",
+    "an answer 429 of the API server prevents early proofs",
     "if (isSlow || answer.status === 429 || answer.status >= 500) troubledAtMs",
     "if (isSlow || answer.status >= 500) troubledAtMs",
     CONTACT,

@@ -26,7 +26,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "log-ignores-precedence",
     "gate/precedence",
-    "no request for a log is sent while a call of the BMC is under way",
+    "no request for a log is sent while another call to the BMC is in progress",
     "await untilAborted(calls.idle, signal);",
     "break;",
     "test/integration/bmc-evidence.test.ts",
@@ -34,7 +34,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "log-after-withdrawal",
     "gate/reading-budget",
-    "a BMC that is slow on its log is asked for it again only once the host is proven off",
+    "if a BMC serves its log slowly, the log is requested again only after the host is proven off",
     "this.#withdrawals === 0 ? 0 : QUIET_MS",
     "this.#withdrawals === 0 ? 0 : 0",
     "test/unit/bmc/gate/limits/precedence.test.ts",
@@ -42,7 +42,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "log-withdrawn-late",
     "gate/precedence",
-    "a request for a log that delays a reading of the power is ended soon",
+    "a request for a log that delays a reading of the power is soon ended",
     "const PATIENCE_MS = 250;",
     "const PATIENCE_MS = 1_000;",
     "test/unit/bmc/gate/limits/precedence.test.ts",
@@ -58,7 +58,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   remediator(
     "own-nmi-is-cause",
     "machine/rules/diagnosis/evidence",
-    "what the NMI of the agent leaves in the log of a BMC is not taken for the cause",
+    "log entries about the agent's own NMI do not count as the cause",
     "nmiAtMs !== undefined && { nmiAtMs }",
     "nmiAtMs === undefined && { nmiAtMs }",
     "test/sim/crash-dump.test.ts",
@@ -74,7 +74,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "log-text-raw",
     "redfish/logs/parse-entry",
-    "a text of a BMC is data: one plain line of bounded length",
+    "a text of a BMC is reduced to one plain line of bounded length",
     "text: plainText(words),",
     "text: words,",
     "test/unit/bmc/evidence/classify.test.ts",
@@ -82,7 +82,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "clock-unbounded",
     "evidence/bmc-time",
-    "a time that a BMC shows outside of the years 1970 to 2200 counts as none",
+    "a time of a BMC outside of the years 1970 to 2200 is ignored",
     "timeMs >= 0 && timeMs < LATEST_MS ?",
     "timeMs >= 0 ?",
     "test/unit/bmc/evidence/texts-and-times.test.ts",
@@ -90,7 +90,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "clock-before-1970",
     "evidence/bmc-time",
-    "a time that a BMC shows from before 1970 counts as none",
+    "a time of a BMC before 1970 is ignored",
     "timeMs >= 0 && timeMs < LATEST_MS ?",
     "timeMs < LATEST_MS ?",
     "test/unit/bmc/evidence/texts-and-times.test.ts",
@@ -98,7 +98,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   remediator(
     "offset-unbounded",
     "machine/rules/diagnosis/cause",
-    "the clock of a BMC that shows no usable time is not stored",
+    "the clock offset of a BMC without a usable time is not stored",
     "usableClockAhead(found.clockAheadMs, readAtMs);",
     "found.clockAheadMs ?? usableClockAhead(undefined, readAtMs);",
     SIM,
@@ -106,7 +106,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   remediator(
     "evidence-stops-decision",
     "machine/rules/diagnosis/evidence",
-    "no decision fails for what a BMC shows",
+    "no decision fails because of the log of a BMC",
     "} catch {\n    return undefined;\n  }\n}\n\n/** Whether a power-off order was sent",
     "} catch (error) {\n    throw error;\n  }\n}\n\n/** Whether a power-off order was sent",
     "test/unit/remediator/machine/rules/diagnosis/evidence.test.ts",
@@ -114,7 +114,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "message-arguments-unbounded",
     "redfish/logs/parse-entry",
-    "the arguments of a message of a BMC are put in up to a bound",
+    "the arguments of a message of a BMC are inserted up to a bound",
     "?? whole).slice(0, left);",
     "?? whole).slice(0);",
     "test/unit/bmc/evidence/classify.test.ts",
@@ -122,7 +122,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "start-nested-deep",
     "redfish/logs/parse-start",
-    "the beginning of an answer is followed to a bounded depth",
+    "the beginning of an answer is parsed to a bounded depth",
     "if (closing.length === JSON_DEPTH_MAX) break;",
     "if (closing.length === Infinity) break;",
     "test/unit/bmc/evidence/texts-and-times.test.ts",
@@ -130,7 +130,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "topic-words-unbounded",
     "evidence/topics",
-    "a text of a BMC is searched up to a bound for what it is about",
+    "the search of a BMC's text for its topic is bounded",
     "const text = whole.slice(0, WORDS_MAX);",
     "const text = whole;",
     "test/unit/bmc/evidence/classify.test.ts",
@@ -138,7 +138,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "rank-words-unbounded",
     "evidence/rank",
-    "a text of a BMC is searched up to a bound for how grave it is",
+    "the search of a BMC's text for its severity is bounded",
     "const text = whole.slice(0, WORDS_MAX);",
     "const text = whole;",
     "test/unit/bmc/evidence/classify.test.ts",
@@ -146,7 +146,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "topic-id-unbounded",
     "evidence/topics",
-    "an id of a BMC is searched up to a bound for what it is about",
+    "the search of a BMC's message id for its topic is bounded",
     "id.slice(0, WORDS_MAX).split(",
     "id.split(",
     "test/unit/bmc/evidence/classify.test.ts",
@@ -154,7 +154,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "entry-number-slow",
     "redfish/logs/read-log",
-    "no expression starts over at each character of a text of a BMC",
+    "no regular expression restarts at each character of a BMC's text",
     "/\\d{1,15}$/.exec(id.slice(-NUMBER_DIGITS_MAX))?.[0];",
     "/(\\d+)$/.exec(id.slice(-NUMBER_DIGITS_MAX * 1e9))?.[0];",
     "test/unit/bmc/slow-expressions.test.ts",
@@ -162,7 +162,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   mutantsOf("src/runtime")(
     "slashes-slow",
     "text/trailing-slashes",
-    "no expression starts over at each slash of a text of a BMC",
+    "no regular expression restarts at each slash of a BMC's text",
     "return text.slice(0, end);",
     'return text.replace(/\\/+$/, "").slice(0, end);',
     "test/unit/bmc/slow-expressions.test.ts",
@@ -170,7 +170,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "log-password-shown",
     "redfish/logs/bounded-reads",
-    "a text of a log or a sensor repeats nothing that was sent",
+    "a text of a log or a sensor shows no credentials that were sent",
     "this.#service.sentSecrets.hideInBody(parse(text, what))",
     "parse(text, what)",
     "test/integration/bmc-evidence.test.ts",
@@ -178,7 +178,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "sensor-password-shown",
     "ipmi/commands/read-sel",
-    "a text of a sensor over IPMI does not hold the password",
+    "a text of an IPMI sensor does not show the password",
     "data: hide(answer.data)",
     "data: answer.data",
     "test/integration/ipmi-evidence.test.ts",
@@ -186,7 +186,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   bmc(
     "sel-parts-password-shown",
     "ipmi/commands/read-sel",
-    "an entry of the SEL that is read in parts does not hold the password",
+    "an SEL entry that is read in parts does not show the password",
     "hide(Buffer.concat(parts))",
     "Buffer.concat(parts)",
     "test/integration/ipmi-evidence.test.ts",
@@ -194,7 +194,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   remediator(
     "own-off-is-cause",
     "machine/rules/diagnosis/cause",
-    "the power-off of our own order is not taken for what happened to the host",
+    "our own power-off does not count as the cause",
     'if (entry.topic === "Power") return startedAtMs - RESOLUTION_MS;',
     'if (entry.topic === "Power") return Infinity;',
     CAUSE,

@@ -9,7 +9,7 @@ const KEEP_WRITES = "test/unit/kube/unsent/keep-writes.test.ts";
 const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
-  // agents that only observe.
+  // Agents that only observe.
   mutant(
     "observer-patches",
     "connection/observing-transport",
@@ -45,7 +45,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "unsent-guard-ignored",
     "unsent/unsent-client",
-    "a write that is kept in memory meets the guard that it would meet on the API server",
+    "a write that is kept in memory is checked like on the API server",
     "guard.uid === uid && (guard.resourceVersion ?? resourceVersion) === resourceVersion",
     "guard.uid === uid",
     KEEP_WRITES,
@@ -53,16 +53,16 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "unsent-writes-outlive-others",
     "unsent/unsent-objects",
-    "writes that are kept in memory do not hide what others write to the same object",
+    "writes that are kept in memory do not hide writes of other clients to the same object",
     'if (!isSame || status === undefined || "status" in raw) {',
     "if (!isSame) {",
     KEEP_WRITES,
   ),
-  // untrusted API servers.
+  // Untrusted API servers.
   mutant(
     "control-characters-repeated",
     "errors",
-    "no error of an API server has a control character, by which it could rewrite a terminal or a log",
+    "no error of an API server contains control characters, which could rewrite a terminal or a log",
     "super(printable(message), ",
     "super(message, ",
     "test/unit/kube/errors.test.ts",
@@ -78,7 +78,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "handshakes-without-end",
     "connection/lane-pools",
-    "no API server makes the agent shake hands again and again on one connection",
+    "no API server can make the agent repeat TLS handshakes on one connection",
     "secureOptions: constants.SSL_OP_NO_RENEGOTIATION",
     "secureOptions: 0",
     "test/integration/kube-transport.test.ts",
@@ -94,7 +94,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "answer-of-any-structure",
     "connection/create-runtime",
-    "no answer of a workload cluster is parsed that has more values than an honest one",
+    "an answer of a workload cluster with more values than an honest one is not parsed",
     "budget === undefined ? deps.transport : boundAnswers(deps.transport, budget, work)",
     "budget === undefined ? deps.transport : deps.transport",
     READ_BUDGET,
@@ -102,7 +102,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "reading-for-nothing",
     "connection/lane-pools",
-    "what a workload cluster sends takes its part of the budget while it is read",
+    "reading what a workload cluster sends uses its budget",
     "work === undefined ? connect : countReading(",
     "work !== undefined ? connect : countReading(",
     KUBE_READING,
@@ -110,7 +110,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "short-records-for-nothing",
     "connection/count-reading",
-    "each read of a connection takes its part of the budget, however short it is",
+    "each read of a connection uses the budget, however short it is",
     "const READ_MS = 0.005;",
     "const READ_MS = 0;",
     KUBE_READING,
@@ -126,7 +126,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "bytes-for-nothing",
     "connection/count-reading",
-    "each byte of a connection takes its part of the budget, although it does not belong to an answer",
+    "each byte of a connection uses the budget, even if it does not belong to an answer",
     "const BYTE_MS = 20e-6;",
     "const BYTE_MS = 0;",
     KUBE_READING,
@@ -134,7 +134,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "tickets-for-nothing",
     "connection/count-reading",
-    "each session ticket takes its part of the budget",
+    "each session ticket uses the budget",
     "charge(TICKET_MS)",
     "charge(0)",
     KUBE_READING,
@@ -142,7 +142,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "checks-for-nothing",
     "answers/bounded-transport",
-    "checking the structure of an answer takes its part of the budget",
+    "checking the structure of an answer uses the budget",
     "work.run(what, () => checkStructure(what, answer.body, budget.answerValues));",
     "checkStructure(what, answer.body, budget.answerValues);",
     READ_BUDGET,
@@ -150,7 +150,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "requests-for-nothing",
     "answers/bounded-transport",
-    "each request to a workload cluster takes its part of the budget, and none is sent when it is used up",
+    "each request to a workload cluster uses its budget, and none is sent when that is used up",
     "work.charge(what, REQUEST_MS);",
     "",
     READ_BUDGET,
@@ -166,7 +166,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "slow-list-again-at-once",
     "watch/reflector",
-    "a workload cluster whose pages take too long is asked again after a minute, not at once",
+    "a list of a workload cluster whose pages take too long is retried after a minute, not at once",
     "error instanceof DeadlineError ? overBudget(",
     "error instanceof RangeError ? overBudget(",
     READ_BUDGET,
@@ -174,7 +174,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "event-of-any-structure",
     "watch/reflector",
-    "no event of a workload cluster is parsed that has more values than one object",
+    "an event of a workload cluster with more values than one object is not parsed",
     "if (budget !== undefined) checkStructure(",
     "if (budget !== undefined && line === what) checkStructure(",
     READ_BUDGET,
@@ -182,7 +182,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "nested-without-end",
     "answers/json-structure",
-    "what is nested more deeply than any object is not parsed",
+    "an answer that is nested more deeply than any object is not parsed",
     "if (depth > DEPTH_MAX) throw",
     "if (depth > Infinity) throw",
     READ_BUDGET,
@@ -190,7 +190,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "busy-without-end",
     "answers/read-budget",
-    "a workload cluster takes a bounded part of each minute of the main thread",
+    "a workload cluster uses a bounded share of each minute of the main thread",
     "if (this.#leftMs <= 0) throw",
     "if (this.#leftMs <= -Infinity) throw",
     READ_BUDGET,
@@ -198,7 +198,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "pieces-for-nothing",
     "answers/read-budget",
-    "each piece of a watch takes its part of the budget, however short it is",
+    "each piece of a watch uses the budget, however short it is",
     "Math.max(textLength, events === 0 ? TEXT_LENGTH_MIN : 0)",
     "textLength",
     READ_BUDGET,
@@ -206,7 +206,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "uncounted-and-kept",
     "watch/watched-store",
-    "what is kept of a workload cluster is counted until it is gone, whatever is to replace it",
+    "stored data of a workload cluster counts until it is freed, even if it is about to be replaced",
     "      this.#holding.add(object);\n      this.#holding.remove(previous);\n",
     "      this.#holding.remove(previous);\n      this.#holding.add(object);\n",
     READ_BUDGET,
@@ -214,7 +214,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "server-clock-never-set",
     "connection/follow-contact",
-    "a clock of the API server that is set makes stamps of before say nothing",
+    "when the clock of the API server is set, earlier timestamps prove nothing",
     "> CLOCK_JUMP_MIN_MS) clockSteadySinceMs = atMs;",
     "> Infinity) clockSteadySinceMs = atMs;",
     CONTACT,
@@ -223,17 +223,17 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "pause-by-own-clock",
     "server-time",
-    "what ends by the API server's clock does not end by that of the agent",
+    "a time by the API server's clock does not end by the agent's clock",
     "return contact().earliestServerTimeMs ?? clock.nowMs();",
     "return contact().earliestServerTimeMs === undefined ? Infinity : clock.nowMs();",
     "test/sim/held-orders.test.ts",
     "test/sim/skip-duration.test.ts",
   ),
-  // Reads show what is, not what a cache of an API server still holds.
+  // Live reads show the present state, not that of a cache of an API server.
   mutant(
     "list-from-cache",
     "api-client/paged-list",
-    "a list is read from storage: a cache may show the past, also to who has seen the present",
+    "a live list is served from storage, because a cache may be older than what the agent has already seen",
     "await read(`${collectionPath(type, options.namespace)}?${query}`)",
     "await read(`${collectionPath(type, options.namespace)}?resourceVersion=0&${query}`)",
     "test/unit/kube/api-client.test.ts",
@@ -250,7 +250,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "outage-unnoticed",
     "connection/follow-contact",
-    "an outage of the API server ends what its silence before showed",
+    "after an outage of the API server, silence from before it proves nothing",
     "if (!isRefused && hasFailed && atMs - answeredMs > OUTAGE_MIN_MS) sinceMs = atMs;",
     "if (sinceMs === Infinity) sinceMs = atMs;",
     CONTACT,
@@ -258,7 +258,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "etcd-outage-is-contact",
     "connection/follow-contact",
-    "a server that cannot read its etcd, or is overloaded, is away",
+    "a server that cannot read its etcd or is overloaded counts as unreachable",
     'if (NOT_SERVED.has(answer.status) || (isUnread && method === "GET")) hasFailed = true;',
     "if (NOT_SERVED.has(answer.status)) hasFailed = true;",
     CONTACT,
@@ -266,7 +266,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "full-etcd-is-contact",
     "connection/follow-contact",
-    "silence says nothing of a kubelet while etcd refuses its writes",
+    "silence proves nothing about a kubelet while etcd refuses its writes",
     "if (isRefusedByEtcd(method, path, answer)) {",
     "if (isRefusedByEtcd(method, path, answer) && false) {",
     "test/sim/renewals.test.ts",
@@ -274,7 +274,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "full-etcd-of-events-is-outage",
     "connection/follow-contact",
-    "an etcd that refuses Events alone starts no wait for silence again",
+    "an etcd that refuses only Events does not restart a wait for silence",
     "return status === 500 && showsRenewals(method, path) && typeof",
     "return status === 500 && typeof",
     CONTACT,
@@ -283,7 +283,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "read-is-taken-for-written",
     "connection/follow-contact",
-    "an etcd that refused a write has contact again with the first write that it takes, not with a read",
+    "after a refused write, contact with etcd is restored by the first accepted write and not by a read",
     "if (!isRefused && hasFailed &&",
     "if ((isRefused || hasFailed) &&",
     CONTACT,
@@ -291,16 +291,16 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "last-clock-counts",
     "server-time",
-    "what ends by the clocks of several API servers ends by the one that is furthest behind",
+    "with the clocks of several API servers, the one that is furthest behind decides when a time ends",
     "contact().earliestServerTimeMs ??",
     "contact().serverTimeMs ??",
     "test/unit/remediator/controller/stop-switch.test.ts",
   ),
-  // What a server has that was restored from a backup.
+  // API servers that were restored from a backup.
   mutant(
     "silent-watch-for-ever",
     "watch/reflector",
-    "watches on which nothing is received end in a list",
+    "watches that receive nothing end, and a list follows",
     "if (this.#silentWatches >= SILENT_WATCHES_MAX) this.#version = undefined;",
     "",
     "test/unit/kube/reflector.test.ts",
@@ -308,7 +308,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "restore-unnoticed",
     "watch/reflector",
-    "a server that has gone back is noticed as soon as it answers",
+    "a restore of the API server is noticed with its first answer",
     "if (isEarlierVersion(parseList(what, type, answer).resourceVersion, version)) this.#version = undefined;",
     "",
     "test/unit/kube/reflector.test.ts",
@@ -317,7 +317,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "versions-given-out-once",
     "watch/watched-store",
-    "equal versions of two histories are not taken for the same object",
+    "equal resource versions from before and after a restore do not count as the same object",
     "isDeepStrictEqual(previous, object)",
     "previous.metadata.resourceVersion === object.metadata.resourceVersion",
     "test/unit/kube/reflector.test.ts",
@@ -326,7 +326,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "loss-leaves-work-running",
     "lease/lease-term",
-    "work under a lease that is lost is asked to end at that moment",
+    "work is aborted at the moment when its lease is lost",
     "    this.#leading.abort(this.lost);",
     "    void this.lost;",
     LEADER,
@@ -342,7 +342,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "suspended-leader-leads",
     "lease/lease-term",
-    "a suspended leader knows by the time, before its timers tell it",
+    "a suspended leader notices by the clock, before its timers run, that its term is over",
     "return elapsedMs >= renewDeadlineMs || driftMs > driftMaxMs;",
     "return driftMs > driftMaxMs;",
     LEADER,
@@ -350,7 +350,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "suspended-machine-leads",
     "lease/lease-term",
-    "a leader whose machine was suspended knows by the wall clock that another one may have its lease",
+    "a leader whose machine was suspended notices by the wall clock that another agent may have its lease",
     "return elapsedMs >= renewDeadlineMs || driftMs > driftMaxMs;",
     "return elapsedMs >= renewDeadlineMs;",
     LEADER,
@@ -358,7 +358,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "suspended-machine-renews",
     "lease/elector",
-    "a term that was over when its machine went on is not renewed",
+    "a term that was over when its machine resumed is not renewed",
     "if (renewing.aborted || !term.goesOn()) return;",
     "if (renewing.aborted) return;",
     LEADER,
@@ -366,7 +366,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "late-renewal-revives",
     "lease/lease-term",
-    "an answer that comes after the machine was suspended brings back no term",
+    "an answer after a suspension of the machine does not extend an ended term",
     "    if (!this.goesOn()) return;\n",
     "    if (this.lost !== undefined) return;\n",
     LEADER,
@@ -374,7 +374,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "slewed-clock-costs-lease",
     "lease/elector",
-    "a wall clock that is slewed costs no lease",
+    "a slewed wall clock does not lead to the loss of the lease",
     "driftMaxMs: Math.min(DRIFT_MAX_MS, marginMs / 2)",
     "driftMaxMs: 0",
     LEADER,
@@ -382,7 +382,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "missing-lease-taken",
     "lease/lease-record",
-    "where the Lease is gone its holder is given the time to notice",
+    "if the Lease was deleted, other agents wait until its holder has noticed",
     "return candidate.holds || nowMs > observation.clearFromMs;",
     "return true;",
     LEADER,
@@ -390,7 +390,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "first-look-takes-missing-lease",
     "lease/lease-record",
-    "a candidate that has seen no Lease waits, too: it may have been deleted under a leader that is cut off",
+    "a candidate that has never seen the Lease also waits, because it may have been deleted while its leader is cut off",
     "clearFromMs: lease === undefined ? nowMs + leaseDurationMs : -Infinity",
     "clearFromMs: -Infinity",
     LEADER,
@@ -398,7 +398,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "remade-lease-taken",
     "lease/lease-record",
-    "a Lease that was recreated instead of one that was held is not free at once",
+    "a Lease that was created again after a held one was deleted is not free at once",
     "const isDeleted = before.lease !== undefined && before.lease.metadata.uid !== lease?.metadata.uid;",
     "const isDeleted = before.lease !== undefined && lease === undefined;",
     LEADER,
@@ -406,7 +406,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "last-leader-described",
     "lease/lease-calls",
-    "a lease that was given back does not describe the agent that led",
+    "a released lease does not describe the former leader",
     "const content = { metadata: { annotations }, spec: releasedRecord(lease.spec, this.#clock.nowMs()) };",
     "const content = { spec: releasedRecord(lease.spec, this.#clock.nowMs()) };",
     LEADER,
@@ -432,7 +432,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "cluster-lease-not-looked-at",
     "lease/cluster-leases",
-    "an order needs each of the leases of the cluster at that moment",
+    "an order needs all leases of the cluster at the moment when it is sent",
     "(inner, areHeld) => election.lead(inner, () => isHeld() && areHeld())",
     "(inner) => election.lead(inner, isHeld)",
     CLUSTER_LEASES,
@@ -440,7 +440,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "own-lease-not-looked-at",
     "lease/cluster-leases",
-    "an order needs the own lease at that moment, too",
+    "an order also needs the agent's own lease at the moment when it is sent",
     "(inner, areHeld) => election.lead(inner, () => isHeld() && areHeld())",
     "(inner, areHeld) => election.lead(inner, areHeld)",
     CLUSTER_LEASES,
@@ -448,7 +448,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "first-cluster-lease-not-looked-at",
     "lease/cluster-leases",
-    "an order needs the first of several leases of the cluster at that moment, not only the last",
+    "an order needs the first of several leases of the cluster as well, not only the last",
     "(inner, areHeld) => lead(inner, () => isHeld() && areHeld())",
     "(inner, areHeld) => lead(inner, areHeld)",
     CLUSTER_LEASES,
@@ -472,7 +472,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "cluster-lease-given-back",
     "lease/elector",
-    "no agent gives back what the next one of its installation needs",
+    "an agent does not release a lease that the next agent of its installation needs",
     "let mayGiveBack = this.#options.ofInstallation !== true;",
     "let mayGiveBack = true;",
     CLUSTER_LEASES,
@@ -480,7 +480,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "own-lease-given-back-after-loss",
     "lease/elector",
-    "after the loss of a lease of the cluster the own lease runs out: what has begun has its time to end",
+    "after the loss of a lease of the cluster, the agent's own lease expires, so that work in progress has time to end",
     "if (error instanceof LeadershipLostError) mayGiveBack = false;",
     "",
     CLUSTER_LEASES,
@@ -488,7 +488,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "refusal-believed-at-once",
     "lease/refusals",
-    "an API server that refuses a lease of the cluster for a moment is not taken at its word",
+    "a single refusal of a lease of the cluster does not count",
     "this.#row.lastMs - this.#row.sinceMs > this.#lastingMs",
     "this.#row.lastMs >= this.#row.sinceMs",
     CLUSTER_LEASES,
@@ -496,7 +496,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "refusals-far-apart-count",
     "lease/refusals",
-    "two refusals with silence between them are not one that lasts",
+    "two refusals with a gap between them do not count as a lasting one",
     "const goesOn = before !== undefined && atMs - before.lastMs < this.#gapMaxMs;",
     "const goesOn = before !== undefined;",
     CLUSTER_LEASES,
@@ -504,7 +504,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "refused-beside-another",
     "lease/elector",
-    "an installation that knows another one at work stands by, though it may not read the lease any more",
+    "an installation that knows that another one works stands by, even if it can no longer read the lease",
     "if (this.#options.ofInstallation !== true || this.#isTaken) return false;",
     "if (this.#options.ofInstallation !== true) return false;",
     CLUSTER_LEASES,
@@ -512,7 +512,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "expired-unread",
     "lease/elector",
-    "a lease that cannot be read any more has not run out: another installation may renew it",
+    "a lease that can no longer be read does not count as expired, because another installation may renew it",
     "if (this.#options.ofInstallation !== true || this.#isTaken) return false;",
     "if (this.#options.ofInstallation !== true || (this.#isTaken && !this.#mayHold(this.#observation!))) return false;",
     CLUSTER_LEASES,
@@ -520,7 +520,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "gone-installation-for-ever",
     "lease/elector",
-    "an installation whose term was seen to run out stops no fencing of one that may only read the lease",
+    "an installation whose term has expired does not stop the fencing of one that can only read the lease",
     "this.#isTaken = leader !== undefined && !this.#mayHold(observation);",
     "this.#isTaken = leader !== undefined && leader !== this.#options.identity;",
     CLUSTER_LEASES,
@@ -528,7 +528,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "failing-call-is-other-leader",
     "lease/elector",
-    "a call that fails does not end a term for an installation that is gone",
+    "a failed call does not end the term of an agent because of an installation that is gone",
     "else if (this.#isTaken) term.lose(",
     "else if (this.#leader !== undefined && this.#leader !== this.#options.identity) term.lose(",
     CLUSTER_LEASES,
@@ -552,7 +552,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "review-kept-for-ever",
     "reviews/access-review",
-    "a result ends after a minute: a client that loses the permission is refused again",
+    "the result of an access review expires after a minute, so a client that loses the permission is refused",
     'mine.untilMs = clock.monotonicMs() + (result === "allowed" ? ALLOWED_MS : REFUSED_MS);',
     'mine.untilMs = result === "allowed" ? Infinity : clock.monotonicMs() + REFUSED_MS;',
     "test/unit/kube/access-review.test.ts",

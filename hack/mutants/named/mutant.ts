@@ -1,14 +1,14 @@
 import type { Edit } from "../edit.ts";
 import type { SourceTexts } from "../source-texts.ts";
 
-/** One way in which our own code could be wrong: a rule that safety hangs on, broken on purpose. */
+/** A deliberate change of our code that breaks one rule, usually a safety rule. */
 export interface Mutant {
   id: string;
   /** The rule that the mutant breaks. */
   rule: string;
-  /** Which file is meant, where several have the text. */
+  /** The file, which matters if several contain the text. */
   file: string;
-  /** Stands exactly once: in all of `src`, or else in the file. */
+  /** Occurs exactly once: in all of `src`, or otherwise in the file. */
   find: string;
   replace: string;
   /** Test files of which one must fail. */
@@ -24,7 +24,7 @@ type MakeMutant = (
   ...killers: readonly string[]
 ) => Mutant;
 
-/** Makes mutants of `<folder>/<file>.ts`. */
+/** Creates mutants of `<folder>/<file>.ts`. */
 export function mutantsOf(folder: string): MakeMutant {
   return (id, file, rule, find, replace, ...killers) => ({
     id,
@@ -36,7 +36,7 @@ export function mutantsOf(folder: string): MakeMutant {
   });
 }
 
-/** What the mutant changes. @throws Error unless its text stands once, and is another one after. */
+/** The edit of the mutant. @throws Error unless its text occurs once and the edit changes it. */
 export function editOf({ id, file, find, replace }: Mutant, texts: SourceTexts): Edit {
   const places = texts.placesOf(find);
   const meant = places.length > 1 ? places.filter((place) => place.file === file) : places;

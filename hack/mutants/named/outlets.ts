@@ -12,13 +12,13 @@ const BMC_WITNESS = "test/unit/cli/bmc-witness.test.ts";
 const PLAN_ENROLMENT = "test/unit/cli/plan-enrolment.test.ts";
 const BACK_BY_SUPPLY = "test/unit/remediator/machine/rules/orders/back-by-supply.test.ts";
 
-/** Outlets of PDUs: which host they feed, and what they show about it. */
+/** Outlets of PDUs: the host that they feed, and what they show about it. */
 export const OUTLETS_MUTANTS: readonly Mutant[] = [
   // Which host they feed.
   mutant(
     "unenrolled-outlet-used",
     "remediator/hosts/model/enrolment",
-    "an outlet is used only if it was enrolled, whatever the spec waives",
+    "an outlet is used only if it was enrolled, even if the spec disables the identity check",
     "  if (problem === undefined && enrolment !== undefined && differs === undefined && unmetered === undefined) {\n    const { time, nodeName } = enrolment;",
     '  if (differs === undefined && (enrolment === undefined || problem === undefined)) {\n    const { time = "", nodeName = "", outlets = [] } = enrolment ?? {};\n    if (enrolment === undefined) return { verified: true, message: `${time}${nodeName}${outlets.length}` };',
     OUTLETS_SIM,
@@ -26,7 +26,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolment-of-another-node",
     "remediator/hosts/model/enrolment",
-    "an enrolment is of one node",
+    "an enrolment counts for one node",
     "if (enrolment.nodeName !== nodeName || clusterKey(",
     'if (enrolment.nodeName === "" || clusterKey(',
     OUTLETS_SIM,
@@ -34,7 +34,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolment-outlives-edit",
     "remediator/hosts/model/enrolment",
-    "an edit of what was enrolled ends the enrolment",
+    "an edit of the enrolled devices ends the enrolment",
     "if (enrolment.specDigest !== enrolledSpecDigest(target)) {",
     'if (enrolment.specDigest === "") {',
     OUTLETS_SIM,
@@ -42,7 +42,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolment-outlives-hardware",
     "remediator/hosts/model/enrolment",
-    "an enrolment is of the hardware that its node ran on",
+    "an enrolment counts only for the hardware on which its node ran",
     "if (reported !== undefined && !sameUuid(reported, enrolment.systemUUID)) {",
     "if (reported === undefined && !sameUuid(enrolment.systemUUID, enrolment.systemUUID)) {",
     OUTLETS_SIM,
@@ -66,7 +66,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolment-outlives-meter",
     "remediator/hosts/model/enrolment",
-    "an outlet that has lost its meter since it was enrolled is not believed to be off by its relay alone",
+    "if an outlet has lost its meter since its enrolment, its relay alone does not show that it is off",
     "metered === true && answers[at]?.metered !== true",
     "false && metered === true && answers[at] === undefined",
     OUTLETS_SIM,
@@ -74,7 +74,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "outlets-beside-bmc",
     "bmc/devices/outlets",
-    "the identity of a BMC does not vouch for an outlet on its level",
+    "the identity of a BMC does not verify an outlet on its level",
     "return level.some((driver) => driver.identifyOutlet !== undefined);",
     "return level.every((driver) => driver.identifyOutlet !== undefined);",
     OUTLETS_SIM,
@@ -82,7 +82,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "outlets-on-two-levels",
     "remediator/hosts/model/enrolment",
-    "a host is off only without all of its outlets, so they are one level",
+    "a host is off only if all of its outlets are, so they must be one level",
     "if (levels.length > 1) {",
     "if (levels.length > 8) {",
     OUTLETS_SIM,
@@ -90,7 +90,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "outlet-enrolled-twice",
     "remediator/hosts/fencing-target/target-index",
-    "an outlet that is enrolled for two targets is trusted for neither, whatever its addresses are",
+    "an outlet that is enrolled for two targets is trusted for neither, even with different addresses",
     "    const claim = outletClaim(pdu, outlet);\n    claims.add(claim);",
     "    const claim = outletClaim(pdu, outlet);",
     OUTLETS_SIM,
@@ -106,7 +106,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unenrolled-outlet-put-on",
     "bmc/devices/topology",
-    "an outlet that is off for the sake of another host stays off",
+    "an outlet that is off because of another host stays off",
     "    if (allowsOn(check)) return true;\n",
     "    if (allowsOn(check) || !isOnlyWay) return true;\n",
     OUTLETS,
@@ -115,7 +115,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "outlets-without-target",
     "bmc/devices/topology",
-    "without a target to which outlets are enrolled none is used",
+    "outlets are used only with the target to which they are enrolled",
     '?? { verified: false, reason: "Unknown", message: NO_OUTLETS };',
     "?? this.#judge([]);",
     OUTLETS,
@@ -124,7 +124,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "relabelled-outlet-stays-off",
     "remediator/hosts/model/enrolment",
-    "an outlet that was enrolled is put on again although its label or the number of outlets differs",
+    "an enrolled outlet is switched on again even if its label or the number of outlets has changed",
     "hasEnded && wereEnrolled(enrolment, answers);",
     "hasEnded && differs === undefined;",
     CYCLE_SIM,
@@ -132,7 +132,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "next-level-while-held",
     "bmc/devices/topology",
-    "what begins to hold power-offs while one level of a host fails to power it off holds the next level",
+    "a hold of power-offs that begins while one level of a host fails to power it off also holds the next level",
     "if (found !== undefined) break;",
     "",
     OUTLETS_SIM,
@@ -140,7 +140,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "outlets-off-while-held",
     "bmc/devices/topology",
-    "what begins to hold power-offs while outlets are identified holds their power-off, also if they are tried first",
+    "a hold of power-offs that begins while outlets are identified holds their power-off, even if they are tried first",
     "const found = obstacle();\n        if",
     "const found = failures.length > 0 ? obstacle() : undefined;\n        if",
     OUTLETS_SIM,
@@ -148,7 +148,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "dark-bmc-gets-override",
     "remediator/machine/states/releasing",
-    "no boot override is awaited of a BMC that has no power: its host would be fenced again without end",
+    "the agent does not wait for a boot override on a BMC without power, because its host would be fenced endlessly",
     "if (last?.bySupply === true && last.failed !== undefined) {",
     "if (last?.supplied === true && last.failed !== undefined) {",
     OUTLETS_SIM,
@@ -156,7 +156,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "dark-bmc-gets-override-again",
     "remediator/machine/states/releasing",
-    "no boot override is awaited of a BMC that has no power, also if an earlier attempt may have set it",
+    "the agent does not wait for a boot override on a BMC without power, even if an earlier attempt may have set it",
     "if (last?.bySupply === true && last.failed !== undefined) {",
     "if (!attempt.bootOverride && last?.bySupply === true && last.failed !== undefined) {",
     OUTLETS_SIM,
@@ -196,7 +196,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "other-outlet-put-on",
     "remediator/hosts/model/enrolment",
-    "an outlet that takes the place of one that was enrolled is not put on",
+    "an outlet that has replaced an enrolled one is not switched on",
     "before.address === address && before.pdu === pdu && before.outlet === outlet),",
     "before.address === address),",
     CYCLE_SIM,
@@ -204,7 +204,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "cut-without-time-for-bmc",
     "remediator/machine/rules/orders/ac-cycle",
-    "a BMC that starts once the outlets are on has the time of an AC cycle on top of that of a power-on",
+    "a BMC that starts after its outlets are on has the time of an AC cycle in addition to that of a power-on",
     'endsAtMs: how === "DoneBySupply" ? endsAtMs : now.epochMs,',
     "endsAtMs: now.epochMs,",
     CYCLE_SIM,
@@ -245,7 +245,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "supplied-host-unfinished",
     "remediator/machine/states/powering-on",
-    "a host whose BMC stays dead is given its time to boot once its outlets are on",
+    "a host whose BMC stays dead gets its time to boot after its outlets are on",
     "? (readsOn(snapshot) ?? suppliedOn(snapshot)) : undefined;",
     "? readsOn(snapshot) : undefined;",
     OUTLETS_SIM,
@@ -253,7 +253,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "supplied-counts-as-on",
     "remediator/machine/states/powering-on",
-    "outlets that are on do not show that a host is on: an undo still owes it its power",
+    "outlets that are on do not show that a host is on, so an undo must still power it on",
     "return { message, warning: true, mayBeOff: true };",
     "return { message, warning: true };",
     OUTLETS_SIM,
@@ -278,7 +278,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-in-same-boot",
     "cli/enroll/procedure",
-    "silence enrols nothing: the host must prove the loss of its power by a new boot",
+    "silence alone does not enrol outlets: a new boot must prove that the host has lost power",
     "isRenewed && isReady && boot !== undefined && boot !== bootIDBefore;",
     "isRenewed && isReady && boot !== undefined;",
     ENROLL_SIM,
@@ -310,7 +310,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-watchdog",
     "cli/enroll/bmc-witness",
-    "a node that something else has reset while it was cut off has not lost its power",
+    "a node that something else has reset while its outlets were off does not count as without power",
     "if (lastReset !== before.lastReset && isInTime) return;",
     "if (lastReset !== before.lastReset || isInTime) return;",
     ENROLL_SIM,
@@ -326,7 +326,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-running-bmc",
     "cli/enroll/bmc-witness",
-    "a BMC that has not started since the outlets are on again shows no loss of power",
+    "a BMC that has not started since the outlets were switched on again shows no loss of power",
     "return isLess && isAfter(now.readAtMs - now.bmcUpMs, onAtMs, BMC_START_MAX_MS);",
     "return isLess;",
     BMC_WITNESS,
@@ -334,7 +334,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-stopped-clock",
     "cli/enroll/bmc-witness",
-    "a BMC whose clock stands still has not started again",
+    "a BMC whose clock stands still does not count as restarted",
     "const isLess = now.bmcUpMs < before.bmcUpMs - CLOCK_SLACK_MS;",
     "const isLess = now.bmcUpMs <= before.bmcUpMs;",
     BMC_WITNESS,
@@ -342,7 +342,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-earlier-loss",
     "cli/enroll/bmc-witness",
-    "a cause of a start that a BMC named before shows no new loss of power",
+    "a restart cause that the BMC reported before shows no new loss of power",
     "now.isStartedByMains === true && before.isStartedByMains === false;",
     "now.isStartedByMains === true;",
     BMC_WITNESS,
@@ -350,7 +350,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-after-other-start",
     "cli/enroll/bmc-witness",
-    "a host that something else has started since has not come back by its outlets",
+    "a host that something else has started since then has not come back because of its outlets",
     "if (now.isStartedByMains === false) {",
     "if (now.isStartedByMains === false && before.offReads < 0) {",
     BMC_WITNESS,
@@ -358,7 +358,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-one-off",
     "cli/enroll/bmc-witness",
-    "a BMC with a supply of its own has to read Off for as long as all outlets are off",
+    "a BMC with its own power supply must read Off as long as all outlets are off",
     "before.offReads >= OFF_READS_MIN && before.otherReads === 0;",
     "before.offReads >= OFF_READS_MIN;",
     BMC_WITNESS,
@@ -390,7 +390,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-while-other-boots",
     "cli/enroll/other-nodes",
-    "a node that begins a new boot meanwhile may have lost its power by the outlets",
+    "another node that begins a new boot during the enrolment may have lost power by these outlets",
     "return node === undefined || !isReady(node) || bootOf(node) !== boot;",
     "return node === undefined && boot === undefined;",
     ENROLL_SIM,
@@ -398,7 +398,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-enclosure-manager",
     "bmc/redfish/system/off-check",
-    "of several Managers of a host the one that has been up for longest says when its BMC started",
+    "if a host has several Managers, the one that has been up for longest shows when its BMC started",
     "longest = Math.max(longest ?? age.ms, age.ms);",
     "longest = Math.min(longest ?? age.ms, age.ms);",
     "test/integration/bmc-doubt.test.ts",
@@ -414,7 +414,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-others-load",
     "cli/enroll/procedure",
-    "of more than two outlets, each is shown to feed the host by its load, or named by the user",
+    "with more than two outlets, the load of each must show that it feeds the host, or the user must name it",
     "if (outlets.length > 2 && !confirmed.includes(outlet.address)",
     "if (outlets.length > 8 && !confirmed.includes(outlet.address)",
     ENROLL_SIM,
@@ -440,7 +440,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-noise",
     "cli/enroll/moved-load",
-    "what a meter shows more by chance shows no load that has moved",
+    "a random increase of a meter does not count as a moved load",
     "const PART_MIN = 0.5;",
     "const PART_MIN = 0;",
     MOVED_LOAD,
@@ -448,7 +448,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unmetered-outlets-switched",
     "cli/commands/enroll",
-    "of more than two outlets, those without a meter are named before any is switched",
+    "with more than two outlets, the user must name those without a meter before any is switched",
     "if (answers.length <= 2 || unmetered",
     "if (answers.length <= 8 || unmetered",
     "test/integration/cli-enroll.test.ts",
@@ -464,7 +464,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-without-redundancy",
     "cli/enroll/procedure",
-    "each of several outlets alone must not stop the node",
+    "if there are several outlets, switching off one of them must not stop the node",
     "if (outlets.length > 1) for (",
     "if (outlets.length > 8) for (",
     ENROLL_SIM,
@@ -480,7 +480,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "failed-enrolment-leaves-old",
     "cli/enroll/procedure",
-    "an enrolment that fails takes an earlier one with it",
+    "a failed enrolment also removes an earlier one",
     "    await this.#write({ enrolment: null }, signal);\n",
     "",
     ENROLL_SIM,
@@ -504,7 +504,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-before-drain",
     "cli/enroll/plan",
-    "an enrolment is for a host whose node serves nothing",
+    "outlets are enrolled only while the node runs no workloads",
     "const left = pods.filter(isEvicted);",
     "const left = pods.filter((pod) => !isEvicted(pod));",
     PLAN_ENROLMENT,
@@ -521,7 +521,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "dead-bmc-leaves-outlets-off",
     "bmc/devices/topology",
-    "a BMC that answers only with power does not keep the outlets off",
+    "outlets do not stay off because their BMC answers only with power",
     'if (readings.some(({ state }) => state === "Off")) return check;',
     'if (readings.some(({ state }) => state === "Changing")) return check;',
     OUTLETS_SIM,

@@ -10,12 +10,12 @@ const PREPARED_HOSTS = "test/unit/remediator/hosts/fencing-target/prepared-hosts
 const PREPARED_REDFISH = "test/integration/targets-redfish.test.ts";
 const PREPARED = "hosts/fencing-target/prepared-hosts";
 
-/** What is made ready for a power-off in the last seconds of a duration. */
+/** The preparation of a power-off in the last seconds of a duration. */
 export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-identity-counts",
     PREPARED,
-    "an identity that was read at the preparation counts for nothing after it",
+    "an identity that was read during the preparation does not count later",
     "opened.forgetIdentities();",
     "",
     PREPARED_HOSTS,
@@ -23,7 +23,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-for-unedited-target",
     PREPARED,
-    "devices that were prepared are used for no other version of their target",
+    "prepared devices are used only for the same version of their target",
     "JSON.stringify([uid, generation, expectedIdentity(target),",
     "JSON.stringify([uid, expectedIdentity(target),",
     PREPARED_SIM,
@@ -31,7 +31,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-with-old-secret",
     PREPARED,
-    "devices that were prepared are used with no other version of a Secret",
+    "prepared devices are used only with the same version of the Secret",
     "expectedIdentity(target), devices.map(({ secrets }) => secrets)]",
     "expectedIdentity(target)]",
     PREPARED_HOSTS,
@@ -40,7 +40,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-anything-taken",
     PREPARED,
-    "devices that were prepared are used only if the host would be opened in the same way now",
+    "prepared devices are used only if the host would now be opened in the same way",
     "preparation.isTaken = opened?.basis === fresh.basis;",
     "preparation.isTaken = opened !== undefined;",
     PREPARED_HOSTS,
@@ -81,7 +81,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-for-recovered",
     "early/preparer",
-    "what was prepared for a node ends with its outage",
+    "a preparation ends with the outage of its node",
     "known?.preparation?.end();",
     "",
     PREPARED_SIM,
@@ -89,7 +89,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-for-ever",
     "early/preparer",
-    "what was prepared ends soon after the duration if no remediation begins",
+    "a preparation ends soon after the duration if no remediation begins",
     "const keptMs = outage.endMs - serverTimeMs(this.#deps.runtime) + PREPARED_KEPT_MS;",
     "const keptMs = 3_600_000;",
     PREPARED_SIM,
@@ -97,7 +97,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-without-lease",
     "early/preparer",
-    "what was prepared ends when the agent loses its lease",
+    "a preparation ends when the agent loses its lease",
     "this.#prepare(node, target, AbortSignal.any([signal, ended.signal]))",
     "this.#prepare(node, target, ended.signal)",
     PREPARED_SIM,
@@ -113,7 +113,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-in-maintenance",
     "early/preparer",
-    "nothing is prepared for a target that may not be used",
+    "nothing is prepared for a target that must not be used",
     "isExcluded || isConflict || whyTargetUnusable(target) !== undefined",
     "isExcluded || isConflict",
     PREPARED_SIM,
@@ -121,7 +121,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-all-at-once",
     "early/preparer",
-    "eight hosts are prepared at a time",
+    "at most at most eight hosts are prepared at a time",
     "node === undefined || this.#running.size >= PREPARED_AT_ONCE",
     "node === undefined",
     PREPARED_SIM,
@@ -129,7 +129,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-again",
     "early/preparer",
-    "a host is prepared for once in an outage",
+    "a host is prepared once per outage",
     "if (outage.preparation !== undefined || outage.endMs <= nowMs) continue;",
     "if (outage.endMs <= nowMs) continue;",
     PREPARED_SIM,
@@ -137,7 +137,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-at-will-of-kubelet",
     "early/preparer",
-    "a target is prepared at most once in 60 s, whatever its kubelet says",
+    "a target is prepared at most once in 60 s, whatever its kubelet reports",
     "if (this.#preparedAtMs.has(uid)) return false;",
     "",
     PREPARED_SIM,
@@ -145,7 +145,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "probed-at-will-of-kubelet",
     "probes/schedule/probe-schedule",
-    "new boots have a target probed at most once in 60 s, whatever its kubelet says",
+    "new boots lead to at most one probe of a target in 60 s, whatever its kubelet reports",
     "const gapMs = isBootAgain ? BOOT_GAP_MIN_MS : intervals.changeMs;",
     "const gapMs = intervals.changeMs;",
     PREPARED_SIM,
@@ -161,7 +161,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "claimed-by-watch",
     "hosts/fencing-target/target-store",
-    "a watched target that has an owner claims nothing: it is read live",
+    "an owner in a watched target does not count as a claim, so the target is read live",
     "watched?.status?.owner === undefined ? watched : undefined,",
     "watched,",
     PREPARED_HOSTS,

@@ -25,7 +25,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "off-without-hold",
     "hosts/bare-metal-host/power/host-power",
-    "a BareMetalHost's Off counts only while our hold is on",
+    "the Off of a BareMetalHost counts only while our off request is on it",
     'const state = reading.state === "Off" ? "Changing" : reading.state;',
     "const { state } = reading;",
     BARE_METAL_POWER,
@@ -33,7 +33,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "order-unverified-host",
     "hosts/bare-metal-host/power/host-power",
-    "no operator is asked before the host that answers was accepted",
+    "Metal3's operator gets no off request before the identity of the host was accepted",
     "await this.#reader.requireVerified(signal);",
     "",
     BARE_METAL_POWER,
@@ -49,7 +49,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "release-keeps-hold",
     "hosts/bare-metal-host/store/host-store",
-    "who gives a host up keeps it off no longer",
+    "a remediation that gives a host up no longer keeps it off",
     "const withdrawn = asItIs ? {}",
     "const withdrawn = !asItIs ? {}",
     BARE_METAL_POWER,
@@ -57,7 +57,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "provider-id-believed",
     "hosts/bare-metal-host/lookup/host-search",
-    "a providerID alone makes no host a machine's that another one has taken",
+    "a providerID alone does not assign a host to a machine if another machine uses it",
     "else this.#nameFor(consumers, host, way, isReportedByNode);",
     "else this.#nameFor([], host, way, isReportedByNode);",
     BARE_METAL_HOST,
@@ -67,7 +67,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "kubelet-claims-host",
     "hosts/bare-metal-host/lookup/host-search",
-    "a node's providerID leads to a host without a consumer only where the host's owner has allowed it",
+    "the providerID of a node leads to a host without a consumer only if an annotation of the host allows it",
     'if (isReportedByNode && host.consumerRef === undefined && host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true") {',
     'if (host.metadata.name === "") {',
     BARE_METAL_HOST,

@@ -18,7 +18,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "own-by-its-own-word",
     "clusters/node-clusters",
-    "an API server that says that it is the agent's own cluster is not believed",
+    "a claim of an API server to be the agent's own cluster does not count",
     "if (uid !== undefined && uid === this.#ownUid) return clusterWithProblem(this.#runtime, ref, posing(ref));",
     "if (uid !== undefined && uid === this.#ownUid) return this.#local;",
     WORKLOAD_SIM,
@@ -27,7 +27,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "cluster-held-twice",
     "clusters/node-clusters",
-    "a cluster that a listener holds while it is being held is held once: the one who lets go does not cut the others off",
+    "a listener that holds a cluster while it is being held counts once, so that a release does not disconnect other holders",
     "      this.#held.set(key, held);\n      held.start();",
     "      held.start();\n      this.#held.set(key, held);",
     CLUSTERS,
@@ -35,7 +35,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "own-by-record",
     "clusters/node-clusters",
-    "a cluster is the agent's own by the operator's word, not by what an earlier agent took it for",
+    "only the configuration says that a cluster is the agent's own, not a record of an earlier agent",
     "return this.isOwn(ref) ? this.#local :",
     "return ref.own ? this.#local :",
     CLUSTERS,
@@ -43,7 +43,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "own-node-namesake",
     "clusters/node-clusters",
-    "a namesake of the agent's own node in another cluster is not the node that it runs on",
+    "a node of the same name in another cluster is not the node on which the agent runs",
     "return cluster === undefined || this.isOwn(cluster);",
     "return cluster === undefined || this.isOwn(cluster) || this.of(cluster).nodes.get({ name }) !== undefined;",
     CLUSTERS,
@@ -67,7 +67,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-machine-fenced",
     "machine/rules/outage/node-of-machine",
-    "no Node of a workload cluster is powered off for a Machine that may not be read",
+    "no Node of a workload cluster is powered off for a Machine that cannot be read",
     "if (snapshot.subject.cluster === undefined) return undefined;",
     "if (snapshot.subject.cluster === undefined || reason !== undefined) return undefined;",
     DECIDE,
@@ -124,7 +124,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "abort-unheard",
     "machine/decide",
-    "a remediation that the health check gave up stops",
+    "a remediation that its health check has given up stops",
     ": timedOut\n",
     ": timedOut && deleting\n",
     DECIDE,
@@ -166,7 +166,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "stop-switch-unheard",
     "machine/rules/waits/holds",
-    "what holds power orders stops every new one",
+    "a hold stops every new power order",
     "if (hold !== undefined && holdsOrder(hold, action)) {",
     "if (hold !== undefined && snapshot.runsHere) {",
     DECIDE,
@@ -217,7 +217,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "waits-off-record",
     "machine/states/resolving",
-    "a node that comes back while its remediation waits is not powered off: how it was is on record",
+    "a node that comes back while its remediation waits is not powered off, because its earlier state is stored",
     "...(snapshot.node !== undefined && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),",
     "",
     SAFETY_SIM,
@@ -225,7 +225,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "identity-without-node",
     "effects/power/examine",
-    "an identity serves no order where the node could not be looked at",
+    "an identity does not allow an order if the node could not be read",
     'session.observe({ type: "IdentityDiscarded" });',
     "",
     DEVICE_EFFECTS,
@@ -242,7 +242,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "inheritance-forgotten",
     "machine/states/resolving",
-    "who begins with a host that it waited for still owes it an On",
+    "a remediation that begins with a host that it waited for must still power it on",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.strategy.powerOffTimeoutMs)",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), undefined, snapshot.strategy.powerOffTimeoutMs)",
     DECIDE_RECORD,
@@ -250,7 +250,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "node-of-long-ago",
     "machine/states/verifying",
-    "the node is looked at as freshly as the identity before the first order",
+    "before the first order, the read of the node must be as fresh as the identity",
     'if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined) return run({ do: "examine" });\n  // A taint',
     'if (observations.examined === undefined) return run({ do: "examine" });\n  if (freshIdentityCheck(snapshot, now) === undefined) return run({ do: "verifyIdentity" });\n  // A taint',
     DECIDE,
@@ -258,7 +258,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "power-off-time-anew",
     "machine/states/verifying",
-    "further orders have no more time than the first one",
+    "repeated orders do not extend the time of the first one",
     "deadlineMs: again ? attempt.deadlineMs : now.epochMs + strategy.powerOffTimeoutMs",
     "deadlineMs: now.epochMs + strategy.powerOffTimeoutMs",
     DECIDE_RECORD,
@@ -266,7 +266,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "deletes-itself-for-its-own-node",
     "machine/decide",
-    "a remediation deletes itself only where a node of another name has taken the place",
+    "a remediation deletes itself only if a node with another name has replaced its node",
     "if (!deleting && successor !== undefined && successor !== snapshot.nodeName) return",
     "if (!deleting && successor !== undefined) return",
     DECIDE,
@@ -274,7 +274,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "off-forgotten-by-next-attempt",
     "machine/rules/attempts",
-    "the next attempt owes the host what the last one did to its power",
+    "the next attempt must still undo what the last one did to the power of the host",
     'action: previous?.action ?? "None"',
     'action: "None"',
     DECIDE_RECORD,
@@ -290,7 +290,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-has-no-orders-left",
     "machine/rules/attempts",
-    "an undo has Ons of its own",
+    "the power-ons of an undo are counted separately",
     'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
     "deadlineMs",
     DECIDE_RECORD,
@@ -298,7 +298,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "time-runs-while-stopped",
     "machine/rules/waits/holds",
-    "time stands still while power orders are stopped",
+    "deadlines do not advance while power orders are held",
     'reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs',
     "attempt.deadlineMs",
     DECIDE_RECORD,

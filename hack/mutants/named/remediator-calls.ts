@@ -18,7 +18,7 @@ const mutant = mutantsOf("src/remediator");
 const UNREAD_SECRET_SIM = "test/sim/unread-secret.test.ts";
 const UNREAD_TARGET_SIM = "test/sim/unread-target.test.ts";
 
-/** Calls to the API that take long, or fail. */
+/** Calls to the API that take long or fail. */
 export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "proof-ages-behind-call",
@@ -39,7 +39,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "conflict-for-ever",
     "controller/reconcile",
-    "a call that the API server refuses again and again with the status of a conflict is reported, and waits",
+    "a call that the API server repeatedly refuses with a conflict is reported and delayed",
     "if (stale && conflicts < CONFLICTS_MAX) {",
     "if (stale) {",
     REFUSED_WRITES_SIM,
@@ -63,7 +63,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "untaint-hangs",
     "controller/reconcile",
-    "a try to take the taint off that has no answer is followed by another one soon",
+    "if an attempt to remove the taint gets no answer, another one follows soon",
     "await (takesTaintOff(effect.do) ? inTime(deps, session, effect.do, signal, run) : run(signal));",
     "await run(signal);",
     SLOW_CALLS_SIM,
@@ -71,7 +71,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "late-taint-lands",
     "effects/objects/node-marks",
-    "a patch that puts the taint on and has had no answer takes no effect once the host is not proven off",
+    "an unanswered patch that adds the taint has no effect after the host is no longer proven off",
     "return sentAtMs !== undefined && session.now().monotonicMs - sentAtMs < WRITE_LATE_MAX_MS;",
     "return false;",
     SLOW_CALLS_SIM,
@@ -79,7 +79,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "off-for-want-of-taint",
     "machine/states/proven-off",
-    "a host is not kept off past the deadline for a taint that cannot be put on",
+    "a host does not stay off past the deadline because the taint cannot be added",
     "if (remainingMs > 0 || why === undefined ||",
     "if (remainingMs > -Infinity || why === undefined ||",
     DECIDE,
@@ -88,7 +88,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "off-for-want-of-lease",
     "machine/states/proven-off",
-    "a host is not kept off past the deadline for a lease that cannot be read",
+    "a host does not stay off past the deadline because a lease cannot be read",
     "const why = observations.taintFailure ?? observations.kube?.message;",
     "const why = observations.taintFailure;",
     REFUSED_WRITES_SIM,
@@ -96,7 +96,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "off-for-want-of-quarantine",
     "machine/states/releasing",
-    "a host whose taint is known to be off is powered on though the quarantine cannot be put on",
+    "a host whose taint is known to be removed is powered on even if the quarantine cannot be added",
     "const isUnmarked = snapshot.remainingMs <= 0 && observations.kube !== undefined && observations.taintCleared;",
     "const isUnmarked = false;",
     REFUSED_WRITES_SIM,
@@ -120,7 +120,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "rejoined-node-cycled",
     "machine/states/rejoining",
-    "a node that has rejoined is not power-cycled since it cannot be written",
+    "a node that has rejoined is not power-cycled because writes to it fail",
     "if (snapshot.remainingMs <= 0 && !(rejoined && observations.kube !== undefined)) {",
     "if (snapshot.remainingMs <= 0) {",
     REFUSED_WRITES_SIM,
@@ -128,7 +128,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "host-left-off-unsaid",
     "machine/states/undoing-power",
-    "an undo that is past its time says that the host does not come on",
+    "an undo past its deadline reports that the host does not come on",
     "if (snapshot.remainingMs > 0 || isOrderYoung(snapshot, now)) return",
     "if (snapshot.remainingMs > -Infinity) return",
     ORDERS_SIM,
@@ -136,7 +136,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "young-on-without-effect",
     "machine/states/undoing-power",
-    "an On that goes out after the deadline is not reported to be without effect before it can have one",
+    "an On that is sent after the deadline is not reported as ineffective before it can have an effect",
     "if (snapshot.remainingMs > 0 || isOrderYoung(snapshot, now)) return",
     "if (snapshot.remainingMs > 0) return",
     DECIDE_UNDO,
@@ -144,7 +144,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "wait-for-owner-unsaid",
     "machine/states/undoing",
-    "an undo that waits past its time for another remediation of the host says so",
+    "an undo that waits past its deadline for another remediation of the host reports this",
     "if (snapshot.remainingMs > 0) return { notes: [], effects: [], nextCheckMs: inMs };\n  const { namespace, name } = claim.by;",
     "if (snapshot.remainingMs > -Infinity) return { notes: [], effects: [], nextCheckMs: inMs };\n  const { namespace, name } = claim.by;",
     DECIDE_UNDO,
@@ -152,7 +152,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "place-kept-while-on",
     "machine/model/decision/state",
-    "a host that reads On takes no place of another",
+    "a remediation whose host reads On has no slot",
     'if (phase === "Rejoining" || phase === "Restoring") return "None";\n',
     "",
     ADMISSIONS_SIM,
@@ -160,7 +160,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "place-kept-while-away",
     "machine/model/decision/state",
-    "what waits for a cluster or an API that is away takes no place of another",
+    "a remediation that waits for an unreachable cluster or API has no slot",
     'return isLate || WAITS_ELSEWHERE.includes(reason) ? "Lapsing" : "Held";',
     'return "Held";',
     ADMISSIONS_SIM,
@@ -176,7 +176,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "cycled-before-the-first",
     "machine/rules/admission/admission",
-    "a host that was not cycled yet goes before one that is to be cycled again",
+    "a first power cycle goes before a further one in the queue",
     "return createdAtMs + (attempts > 0 ? CYCLED_GIVES_WAY_MS : 0);",
     "return createdAtMs + (attempts > Infinity ? CYCLED_GIVES_WAY_MS : 0);",
     ADMISSION,
@@ -192,7 +192,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "cluster-takes-all-places",
     "machine/rules/admission/admission",
-    "one workload cluster takes no more places than it may",
+    "one workload cluster uses no more slots than its limit",
     'if (cluster !== "" && inCluster.length >= limits.perCluster) {',
     'if (cluster !== "" && inCluster.length >= Infinity) {',
     ADMISSION,
@@ -200,7 +200,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "admitted-unreviewed",
     "controller/admission/admissions",
-    "a remediation that asks while many wait begins only after a review",
+    "a remediation that requests admission while many wait begins only after all are reviewed",
     'const admission = { granted: false, reason: "WaitingForTurn", message } as const;',
     "const admission = { granted: true, message } as const;",
     "test/unit/remediator/controller/admissions.test.ts",
@@ -208,7 +208,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "quorum-forgets-member",
     "machine/rules/admission/admission",
-    "a member of etcd whose node is not up counts though it has given its place back",
+    "an etcd member whose node is not up still counts after its remediation has released the slot",
     "const busy = [...underWay];",
     "const busy = underWay.filter(({ holdsSlot }) => holdsSlot);",
     ADMISSION,
@@ -232,7 +232,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-target-keeps-off",
     "effects/power/claim-host",
-    "a host is not kept off for a target that cannot be read after a restart",
+    "a host does not stay off because its target cannot be read after a restart",
     "return status.target?.uid === ref.uid && owner?.uid === uid && !observations.hostReleased;",
     "return ref.uid === owner?.uid && status.target === undefined && uid === observations.restoredUid;",
     UNREAD_TARGET_SIM,
@@ -248,7 +248,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "order-late-after-look",
     "effects/power/devices",
-    "a power-off that an API call has made too late is not sent, nor one that was stopped meanwhile",
+    "a power-off is not sent if an API call has delayed it for too long, or if a hold has begun since then",
     "    check.ensureDue();\n    await power.forceOff(signal, check);",
     "    await power.forceOff(signal, check);",
     DEVICE_EFFECTS,
@@ -280,7 +280,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-hold-keeps-off",
     "hosts/bare-metal-host/power/host-power",
-    "a BareMetalHost that cannot be read, and has no off request, keeps no host off",
+    "a host does not stay off because a BareMetalHost without an off request cannot be read",
     "if (this.#hasNothingToWithdraw(owner)) await",
     "if (!this.#hasNothingToWithdraw(owner)) await",
     UNREAD_HOST_SIM,
@@ -288,7 +288,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-twin-keeps-off",
     "hosts/composite-directory",
-    "a BareMetalHost whose host also has a FencingTarget, and that cannot be read, keeps no host off",
+    "a host with a FencingTarget does not stay off because its BareMetalHost cannot be read",
     "isOff ? readCounterpart(runtime, counterpart, signal) : readCounterpartInTime(runtime, counterpart, signal);",
     "isOff || !isOff ? readCounterpart(runtime, counterpart, signal) : readCounterpartInTime(runtime, counterpart, signal);",
     UNREAD_HOST_SIM,
@@ -296,7 +296,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unlisted-hosts-keep-off",
     "hosts/composite-directory",
-    "BareMetalHosts that cannot be listed keep no host off",
+    "no host stays off because BareMetalHosts cannot be listed",
     "if (isOff && hosts.unread !== undefined) throw",
     "if (hosts.unread !== undefined) throw",
     UNREAD_HOST_SIM,
@@ -304,7 +304,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "slow-api-keeps-off",
     "effects/power/devices",
-    "an On whose check of the identity has grown old is sent after another check",
+    "an On whose identity check is too old is sent after another check",
     'if (action === "On" && obstacle() === "IdentityTooOld") await',
     'if (action === "On" && obstacle() !== "IdentityTooOld") await',
     SLOW_CALLS_SIM,
@@ -328,7 +328,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "owner-unread-is-target-unread",
     "effects/power/claim-host",
-    "a target that can be read says whose the host is",
+    "a readable target shows the owner of the host",
     "if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;",
     "if (signal.aborted) throw error;",
     OWNERSHIP,
@@ -336,7 +336,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "late-undo-gives-up",
     "controller/session/stored-times",
-    "a process that comes late to an undo has time to power the host on",
+    "a process that takes over an undo late has time to power the host on",
     'const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;',
     "const leastMs = Math.min(0, UNDO_MIN_MS);",
     UNREAD_TARGET_SIM,
@@ -352,7 +352,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-secret-hammered",
     "controller/reconcile",
-    "a Secret that cannot be read is asked for with a back-off, and reported",
+    "a Secret that cannot be read is retried with a backoff and reported",
     "const calls: ApiCall[] = decision.effects.map((effect) => effect.do);",
     "const calls: ApiCall[] = decision.effects.map((effect) => effect.do).filter((call) => !DEVICE_EFFECTS.includes(call));",
     UNREAD_SECRET_SIM,
@@ -376,7 +376,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-late-after-trouble",
     "machine/rules/waits/api-failure",
-    "an undo has its time once no call fails any more",
+    "the time of an undo begins when its calls no longer fail",
     '    ...(state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',
     '    ...(deadlineMs < 0 && state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',
     UNREAD_SECRET_SIM,
@@ -384,7 +384,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "event-not-recorded",
     "controller/session/session",
-    "every event is recorded: without one a replay comes to other observations",
+    "every event is recorded, because a replay without one leads to other observations",
     "this.#recorder?.event(this.uid, event);",
     "",
     "test/sim/replay.test.ts",

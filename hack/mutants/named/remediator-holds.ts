@@ -10,7 +10,7 @@ const STALE = "test/unit/remediator/machine/rules/outage/decide-stale.test.ts";
 const STALE_SIM = "test/sim/stale-request.test.ts";
 const RETURNED = "test/unit/remediator/machine/rules/outage/returned.test.ts";
 
-/** What a further power-off rests on, and what holds power orders. */
+/** Conditions of a further power-off, and holds of power orders. */
 export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "returned-powered-off",
@@ -40,7 +40,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "stops-not-looked-at",
     "effects/power/examine",
-    "what holds power-offs is read live before each",
+    "holds of power-offs are read live before each power-off",
     'return [stops, { type: "NodeExamined"',
     'return [{ ...stops, found: undefined }, { type: "NodeExamined"',
     HELD_SIM,
@@ -48,7 +48,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "maintenance-not-looked-at",
     "effects/power/examine",
-    "what holds an On is read live before it",
+    "holds of a power-on are read live before it",
     "[await readHolds(context, signal)];",
     '[{ type: "HoldsRead", found: undefined, failed: false, atMs: 0 }];',
     HELD_SIM,
@@ -96,7 +96,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "held-host-unread",
     "machine/states/powering-off",
-    "the power is read on while a further power-off is held",
+    "the power is still read while a further power-off is held",
     "return owed ?? readWhileHeld(snapshot, hold, now);",
     "return owed ?? held;",
     HELD_SIM,
@@ -112,7 +112,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "stale-by-own-clock",
     "controller/take-snapshot",
-    "how old a remediation is shows the clock that stamped it, not the agent's own",
+    "the clock that stamped a remediation decides its age, not the agent's own clock",
     "ageMs: latestStampMs(deps.runtime) -",
     "ageMs: deps.runtime.clock.nowMs() -",
     STALE_SIM,
@@ -120,7 +120,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "stamp-of-another-server",
     "machine/rules/outage/lease-silence",
-    "by the clock of another API server than the one that stamped it, a renewal may be as young as can be",
+    "if another API server has stamped a renewal, its clock does not show the age, so the renewal may be new",
     "if (areClocksApart === true) return nowMs;",
     "",
     RENEWALS_SIM,
@@ -128,7 +128,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "stale-request-waited",
     "machine/rules/outage/stale-request",
-    "a wait for a node's cluster does not let a remediation that came back begin on a Ready node",
+    "after a wait for the cluster of its node, a restored remediation still does not begin on a Ready node",
     'const hasAction = attempt !== undefined && attempt.action !== "None";',
     "const hasAction = attempt !== undefined;",
     STALE,
@@ -137,7 +137,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "restored-copy-confirmed",
     "controller/take-snapshot",
-    "a confirmation is of one object, and not of a copy that a restore makes",
+    "a confirmation counts for one object and not for a copy by a restore",
     "isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,",
     "isConfirmed: metadata.annotations?.[CONFIRM] !== undefined,",
     STALE_SIM,
@@ -145,7 +145,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "restored-unnoticed",
     "controller/take-snapshot",
-    "what Velero has restored is of long ago, however young the object is",
+    "an object that Velero has restored counts as old, whatever its creation time is",
     "isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,",
     "isRestored: metadata.labels?.[RESTORED_BY_VELERO] === undefined && metadata.labels?.[REQUEST] !== undefined,",
     STALE_SIM,
@@ -161,7 +161,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "identity-ages-behind-look",
     "effects/power/examine",
-    "a host is powered on though what may hold that takes long to be looked at",
+    "a host is powered on even if the read of its holds takes long",
     "if (readMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();",
     "",
     HELD_SIM,
@@ -177,7 +177,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "end-of-pause-unheard",
     "controller/stop-switch",
-    "the end of a pause is noticed soon, though the clock by which it comes is set",
+    "the end of a pause is noticed soon, even if the clock that decides it is set",
     "const RECHECK_MAX_MS = 30_000;",
     "const RECHECK_MAX_MS = 3_600_000;",
     "test/unit/remediator/controller/stop-switch.test.ts",
@@ -185,7 +185,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-switch-undoes",
     "machine/states/verifying",
-    "a fence is not undone as soon as the stop switch cannot be read: that is waited for",
+    "if the stop switch cannot be read, a fence waits for it and is not undone at once",
     "if (unreadPauseWaitMs(snapshot, hold) !== undefined) return undefined;",
     "",
     UNREAD_SWITCH_SIM,
@@ -193,7 +193,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-switch-keeps-off",
     "machine/rules/waits/holds",
-    "a host that may be off is powered on when the time of its state is over, though the stop switch is unread still",
+    "a host that may be off is powered on at the deadline of its state, even if the stop switch still cannot be read",
     'return hold.reason === "PauseUnknown" && remainingMs > 0 ? remainingMs : undefined;',
     'return hold.reason === "PauseUnknown" ? Math.max(remainingMs, 30_000) : undefined;',
     UNREAD_SWITCH_SIM,
@@ -201,7 +201,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-switch-without-end",
     "machine/rules/waits/holds",
-    "who waits for a stop switch that cannot be read is woken when the time of its state is over",
+    "a remediation that waits for an unreadable stop switch is woken at the deadline of its state",
     "hold.message, unreadPauseWaitMs(snapshot, hold));",
     "hold.message);",
     "test/unit/remediator/machine/rules/waits/stop-switch.test.ts",
@@ -209,7 +209,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-switch-gives-time",
     "machine/rules/waits/holds",
-    "reads of the stop switch that fail now and then do not begin the time of a state again",
+    "occasional failed reads of the stop switch do not restart the time of a state",
     'reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs',
     "now.epochMs + timeoutMs",
     "test/unit/remediator/machine/rules/waits/stop-switch.test.ts",
@@ -217,7 +217,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-pause-without-time",
     "machine/rules/waits/holds",
-    "the clock stood still while the pause could be read: the time of the state begins again",
+    "after a pause that could be read, the time of the state restarts",
     "attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },\n    conditions: processing(hold.reason",
     "attempt,\n    conditions: processing(hold.reason",
     "test/unit/remediator/machine/rules/waits/stop-switch.test.ts",
@@ -225,7 +225,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-pause-unsaid",
     "machine/states/verifying",
-    "a pause that can be read no longer is not taken for the reason why a host is left as it is",
+    "a pause that can no longer be read is not reported as the reason why a host stays as it is",
     "if (begun !== undefined) return begun;",
     "",
     "test/sim/unread-switch.test.ts",
@@ -249,7 +249,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "failed-look-undoes",
     "effects/power/read-holds",
-    "a read of the pause that fails is not a pause: no fence is undone for it at once",
+    "a failed read of the pause does not count as a pause, so no fence is undone at once because of it",
     "{ reason: failed, isUnread: true }",
     "{ reason: failed }",
     UNREAD_SWITCH_SIM,

@@ -18,7 +18,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "orphans-of-living",
     "orphans/orphans",
-    "no remediation that storage holds is taken for lost",
+    "a remediation that is still stored does not count as lost",
     "  for (const { metadata } of items) gone.delete(metadata.uid);\n",
     "  for (const { metadata } of items.slice(1)) gone.delete(metadata.uid);\n",
     ORPHANS_SIM,
@@ -34,7 +34,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "clusters-share-a-queue",
     "clusters/cluster-controllers",
-    "a cluster whose API server hangs keeps no node of another cluster waiting",
+    "a cluster whose API server hangs does not delay nodes of other clusters",
     "const cluster = clusterKey(parseNodeKey(key).cluster);",
     'const cluster = clusterKey(parseNodeKey("").cluster);',
     UNVOUCHED,
@@ -51,7 +51,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unvouched-taint-kept",
     "orphans/unvouched-taints",
-    "a taint that may stand by a stored status comes off though Nodes cannot be listed",
+    "a taint that may be on a node by its stored status is removed even if Nodes cannot be listed",
     "const mayBear = isOurs(watched, id.cluster) || suspects.has(key);",
     "const mayBear = isOurs(watched, id.cluster);",
     UNVOUCHED_SIM,
@@ -67,7 +67,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-target-gone",
     "remediator",
-    "a target that has not been read is not taken for one that is gone",
+    "a target that has not been read does not count as deleted",
     'if (!targets.synced) return whyUnread("FencingTargets", targets);',
     'if (targets.size < 0) return whyUnread("FencingTargets", targets);',
     UNVOUCHED_SIM,
@@ -75,7 +75,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "finalizer-outlives-verdict",
     "machine/decide",
-    "a remediation that has its verdict, and owes nothing, has no finalizer that would outlast the agent",
+    "a remediation with a verdict and nothing left to restore has no finalizer, which could outlast the agent",
     "const isDone = deleting || !isNodeAwaited(snapshot);",
     "const isDone = deleting;",
     UNINSTALL_SIM,
@@ -107,7 +107,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "deleted-without-undo",
     "machine/decide",
-    "a remediation that is being deleted is undone though its finalizer was taken off",
+    "a remediation that is being deleted is undone even if its finalizer was removed",
     "if (deleting && !hasFinalizer && snapshot.status.target === undefined)",
     "if (deleting && !hasFinalizer)",
     UNVOUCHED_SIM,
@@ -188,7 +188,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-image-over-consumer",
     "orphans/orphaned-images",
-    "a host that a user uses does not get its image back",
+    "the image of a host is not restored if a consumer uses the host now",
     "if (host.consumerRef !== undefined) return",
     "if (host.consumerRef === null) return",
     LOST_IMAGE_SIM,
@@ -196,7 +196,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "removed-image-unnoted",
     "effects/objects/reprovision",
-    "what is taken off a host is noted on the host in the same write",
+    "the image that is removed from a host is stored on the host in the same write",
     "[...noteImage(raw, context.session.uid, image), ...operations]",
     "[...operations]",
     LOST_IMAGE_SIM,
@@ -204,7 +204,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-labels-forgotten",
     "orphans/orphans",
-    "what was saved of a deleted Node is kept though its remediation is removed by force",
+    "the backup of a deleted Node is kept even if its remediation is removed by force",
     "if (owed !== undefined) lost.keep",
     'if (owed?.nodeUID === "") lost.keep',
     ORPHANS_SIM,
@@ -212,7 +212,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "second-taint-left-alone",
     "orphans/unvouched-taints",
-    "the second taint comes off where it stands alone, so that it signs no person's taint",
+    "an ownership taint without an out-of-service taint is removed, so that it does not sign a user's taint",
     "isSignedForNothing(node, id.cluster) ? markPatch",
     "isOurs(node, id.cluster) ? markPatch",
     UNVOUCHED_SIM,

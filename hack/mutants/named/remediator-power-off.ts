@@ -35,7 +35,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "old-proof-revived",
     "machine/rules/proof/off-proof",
-    "an Off after a long time without a reading is the first of a new row",
+    "an Off after a long time without a reading starts a new count",
     "if (isOld) return { last, offReads: 1, offAtMs: atMs, provenAtMs: undefined };",
     "if (isOld && power.offReads < 0) return power;",
     POWER_READINGS,
@@ -43,7 +43,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "failed-read-keeps-row",
     "machine/rules/proof/off-proof",
-    "two Offs with a failed reading between them are no row",
+    "two Offs with a failed reading between them do not count as consecutive",
     "if (power.offAtMs === undefined || power.provenAtMs === undefined) return NOTHING_READ;",
     "if (power.offAtMs === undefined || power.provenAtMs === undefined) return power;",
     OBSERVATIONS,
@@ -154,7 +154,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "whole-off-proves",
     "machine/rules/proof/off-proof",
-    "one device that is off among several does not count towards the proof that the host is",
+    "if only one of several devices is off, that does not count towards the proof",
     "return { ...NOTHING_READ, last: { ...reading, atMs } };",
     "return recordReading(NOTHING_READ, reading, atMs);",
     OBSERVATIONS,
@@ -221,7 +221,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "reorder-unverified",
     "machine/states/powering-off",
-    "a further order needs a check of the identity of its own",
+    "a further order needs its own identity check",
     "    ensureIdentity(snapshot, now) ??\n    orderOff",
     "    orderOff",
     DECIDE,
@@ -245,7 +245,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "lease-of-before-the-proof",
     "machine/states/proven-off",
-    "what was seen of the lease before the proof does not do: its watch may lag",
+    "observations of the lease from before the proof do not count, because its watch may lag",
     "if (lease.readAtMs < Math.max(clearAtMs, provenAtMs))",
     "if (lease.readAtMs < clearAtMs)",
     DECIDE,
@@ -253,7 +253,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-renewal-unwaited",
     "machine/rules/outage/lease-silence",
-    "a kubelet that lost one request has its time-out before the silence of its lease counts",
+    "silence counts only after the time in which a kubelet that lost a request would retry",
     "Math.min(renewalWait(durationMs) + RENEWAL_TIMEOUT_MS, durationMs)",
     "Math.min(renewalWait(durationMs), durationMs)",
     DECIDE,
@@ -270,7 +270,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "outage-is-silence",
     "machine/rules/outage/lease-silence",
-    "silence while the API server was away says nothing of a kubelet",
+    "silence while the API server did not answer proves nothing about a kubelet",
     "const afterOutageMs = lease.answeringSinceMs + silenceMs;",
     "const afterOutageMs = -Infinity;",
     RENEWALS_SIM,
@@ -278,7 +278,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "stamp-of-another-time",
     "machine/rules/outage/lease-silence",
-    "how old a lease is that was written before the API server's clock was set, is not known",
+    "the age of a lease that was written before the API server's clock was set is unknown",
     "STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);",
     "STAMP_RESOLUTION_MS, Infinity);",
     RENEWALS_SIM,
@@ -294,7 +294,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "silence-waited-without-end",
     "machine/states/proven-off",
-    "a host is not kept off for a wait for silence that outages start again and again",
+    "a host does not stay off because outages repeatedly restart the wait for silence",
     "if (snapshot.remainingMs > 0 || now.monotonicMs - provenAtMs < longestSilenceMs(lease)) return undefined;",
     "if (snapshot.remainingMs > -Infinity) return undefined;",
     DECIDE,
@@ -310,7 +310,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "refused-write-not-tried-again",
     "machine/states/proven-off",
-    "whether etcd takes writes again is tried in a cluster to which nothing else writes",
+    "in a cluster without other writes, the agent tests whether etcd accepts writes again",
     "if (checkInMs <= 0 && lease.answeringSinceMs === Infinity) return",
     "if (checkInMs < -Infinity && lease.answeringSinceMs === Infinity) return",
     "test/sim/workload/full-etcd.test.ts",
@@ -318,7 +318,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "silence-unasked",
     "machine/states/proven-off",
-    "while a lease's silence is waited for the API server is asked, or an unnoticed outage is taken for silence",
+    "during the wait for silence, the agent calls the API server, so that an outage does not count as silence",
     'if (checkInMs <= 0) return run({ do: "readLease" });',
     "",
     RENEWALS_SIM,
@@ -343,7 +343,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "node-clock-believed",
     "machine/rules/outage/lease-silence",
-    "the API server's clock says how long a lease has been silent where it is known, not the node's",
+    "if the API server's clock is known, it decides how long a lease has been silent, not the node's clock",
     "  if (lease.writtenAtMs !== undefined) {",
     "  if (lease.writtenAtMs === Infinity) {",
     DECIDE,
@@ -352,7 +352,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "seen-renewal-is-silence",
     "machine/rules/outage/lease-silence",
-    "a renewal that this process saw ends the silence that the API server's stamps showed before",
+    "a renewal that this process has seen ends the silence that timestamps of the API server showed before",
     "const lastMs = Math.max(lease.writtenAtMs, renewedAtMs);",
     "const lastMs = lease.writtenAtMs;",
     DECIDE,
@@ -360,7 +360,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "reread-unbounded",
     "machine/states/proven-off",
-    "a reading that keeps a proof is late once the proof is",
+    "the deadline of a reading that renews a proof is that of the proof",
     ': run({ do: "readPower", withinMs: due.withinMs });',
     ': run({ do: "readPower" });',
     PROOF_IN_USE,

@@ -33,11 +33,11 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
 
-  // What version 0.1.0 left.
+  // What version 0.1.0 has left.
   mutant(
     "annotation-signs-for-ever",
     "machine/node-patches/marks",
-    "an annotation, which a kubelet can write, makes no taint ours for an id that a later version chose",
+    "for an id that a later version chose, an annotation, which a kubelet can write, does not make a taint ours",
     "if (attempt === undefined || attempt.secondTaint === true) return false;",
     "if (attempt === undefined) return false;",
     EFFECTS,
@@ -55,7 +55,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "chosen-id-annotated-only",
     "machine/rules/attempts",
-    "an id that this version chooses says that its taint has an ownership taint",
+    "an id of this version shows that its taint has an ownership taint",
     "secondTaint: true,",
     "secondTaint: previous?.secondTaint ?? false,",
     DECIDE_RECORD,
@@ -63,7 +63,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "further-id-annotated-only",
     "machine/states/verifying",
-    "so does the id of a further order in the same power cycle",
+    "the id of a further order in the same power cycle also shows that its taint has an ownership taint",
     "secondTaint: attempt.secondTaint || id !== attempt.id,",
     "secondTaint: attempt.secondTaint,",
     DECIDE_RECORD,
@@ -91,7 +91,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "taint-not-swapped",
     "machine/states/releasing",
-    "the taint makes way for the quarantine before anything is powered on",
+    "the quarantine replaces the taint before anything is powered on",
     'if (!observations.swapped && !isUnmarked) return run({ do: "swapMarks", attemptId: attempt.id });',
     "",
     DECIDE,
@@ -105,7 +105,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "const rejoined = node !== undefined && renewed;",
     DECIDE,
   ),
-  // test/e2e/upgrade-kills.test.ts kills it, too, but needs a control plane.
+  // test/e2e/upgrade-kills.test.ts also kills it, but needs a control plane.
   mutant(
     "boot-not-waited-for",
     "machine/states/rejoining",
@@ -170,7 +170,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-proof-stays-confirmed",
     "machine/states/releasing",
-    "a proof that is lost is not shown as standing",
+    "a lost proof is not shown as valid",
     '      { type: "PowerOffConfirmed", status: "False", reason: "PowerOffLost", message },\n',
     "",
     DECIDE_RECORD,
@@ -178,7 +178,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "on-intent-done",
     "machine/states/releasing",
-    "a host that is to be powered on is owed its On until it reads On",
+    "a host that must be powered on is ordered on until it reads On",
     "      sent: false,\n      done: false,\n",
     "      sent: false,\n      done: true,\n",
     STORED_INTENTS,
@@ -194,7 +194,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "node-deleted-unsaved",
     "machine/states/releasing",
-    "a Node is deleted only once just what it has now is stored",
+    "a Node is deleted only after exactly its present state is stored",
     "if (announced && isDeepStrictEqual(status.backup, observations.backup.status)) return",
     "if (announced) return",
     DECIDE,
@@ -218,7 +218,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "labels-not-given-back-at-once",
     "machine/states/rejoining",
-    "a node that joins again has its labels back before it is Ready",
+    "a node that joins again gets its labels back before it is Ready",
     "  const restoring = restoreLabels(snapshot);\n  if (restoring !== undefined) return restoring;\n  if (!rejoined)",
     "  if (!rejoined)",
     DECIDE,

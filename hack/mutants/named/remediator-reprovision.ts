@@ -17,7 +17,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   mutant(
     "given-up-host-powered",
     "machine/states/provisioning-machine",
-    "a host whose Machine was deleted is not powered by this agent any more",
+    "the agent no longer powers a host whose Machine was deleted",
     'attempt: { ...attempt, action: "None", deadlineMs',
     "attempt: { ...attempt, deadlineMs",
     "test/unit/remediator/machine/states/reprovision.test.ts",
@@ -33,7 +33,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   mutant(
     "image-taken-unproven",
     "machine/states/provisioning-host",
-    "what is installed is taken off only while the host is proven off",
+    "an image is removed only while the host is proven off",
     "const unproven = ensureDeviceUsable(snapshot, now) ?? keepProof(snapshot, now);",
     "const unproven = ensureDeviceUsable(snapshot, now);",
     DECIDE,

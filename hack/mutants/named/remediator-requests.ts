@@ -9,7 +9,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   mutant(
     "child-outlives-request",
     "requests/request",
-    "a child goes with its request, though the Machine owns it too",
+    "a child is deleted with its request, even if the Machine owns it as well",
     "else await removeChild(runtime, found, signal);",
     "",
     METAL3,
@@ -19,7 +19,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   mutant(
     "okd-live-request",
     "requests/okd-machine",
-    "no fence begins on a view that still shows a request that was met",
+    "no fence begins because a view still shows a fulfilled request",
     "const machine = await rereadMachine(runtime, this.type, watched, signal);",
     "const machine: Machine | undefined = watched;",
     "test/sim/okd.test.ts",

@@ -15,11 +15,11 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
-  // A Secret goes only where it may.
+  // A Secret is sent only to allowed addresses.
   mutant(
     "owner-without-version",
     "hosts/fencing-target/target-store",
-    "the owner of a host says that this version has taken it: 0.1.0's rule for Secrets does not hold for it",
+    "the recorded owner shows that this version has claimed the host, so the rule of 0.1.0 for Secrets does not apply",
     "since, stateVersion: STATE_VERSION }",
     "since }",
     TARGETS,
@@ -28,7 +28,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "report-allows-off",
     "hosts/fencing-target/directory",
-    "a host whose identity others report as well is not powered off",
+    "a host whose identity another node or BMC also reports is not powered off",
     'return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };',
     'return enoughForOn ? check : { verified: false, reason: "Unknown", message };',
     TARGETS,
@@ -36,7 +36,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "report-holds-on",
     "hosts/fencing-target/directory",
-    "what others report does not leave a host off that was verified before its power-off",
+    "reports of other nodes or BMCs do not keep a host off that was verified before its power-off",
     "const enoughForOn = check.verified && !conflict.holdsOn;",
     "const enoughForOn = check.verified && !conflict.byReport;",
     SWAPPED_SIM,
@@ -44,7 +44,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "competitors-in-the-order-of-writes",
     "hosts/fencing-target/target-index",
-    "a status that is written to a target changes no message of its competitors, which would be written in turn, without end",
+    "a status write of a target does not change messages of its competitors, which would lead to endless writes",
     "entry !== undefined && claimTheSame(previous, entry)",
     "entry === undefined && claimTheSame(previous, previous)",
     "test/unit/remediator/hosts/fencing-target/target-index.test.ts",
@@ -60,7 +60,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "no-identity-will-do",
     "hosts/model/identity",
-    "a host that cannot be told apart is not taken for the right one",
+    "a host that cannot be distinguished from others does not count as the right one",
     'return { verified: false, reason: "Unknown", message: why };',
     "return { verified: true, message: why };",
     IDENTITY,
@@ -68,7 +68,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "two-owners",
     "hosts/fencing-target/target-store",
-    "a host is taken only from an owner that is at its end",
+    "a host is taken only from an owner that has ended",
     "if (present !== undefined && (await isActiveOwner(runtime, present, signal))) {",
     "if (present !== undefined && present.uid === uid) {",
     TARGETS,
@@ -76,7 +76,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "claim-unguarded",
     "hosts/fencing-target/target-store",
-    "a host is taken by compare-and-swap",
+    "a host is claimed by compare-and-swap",
     "mergePatch(FENCING_TARGETS, key, { uid, resourceVersion }, { status }, options, signal);",
     "mergePatch(FENCING_TARGETS, key, { uid, resourceVersion: undefined as unknown as string }, { status }, options, signal);",
     TARGETS,
@@ -102,7 +102,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "twin-by-node-alone",
     "hosts/composite-directory",
-    "what leads to the BareMetalHost of a Machine's FencingTarget is the Machine, too",
+    "the BareMetalHost of a FencingTarget is also found by its Machine",
     "  const located = hosts.locate(subject);\n  const named =",
     "  const located = hosts.locate({ ...subject, machine: undefined });\n  const named =",
     BARE_METAL_POWER,
@@ -120,7 +120,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "target-of-any-cluster",
     "hosts/fencing-target/target-index",
-    "a target is of its own cluster's node alone",
+    "a target counts only for the node of its own cluster",
     "const node = nodeClaim({ cluster: clusterRef, name: nodeName });",
     "const node = nodeClaim({ cluster: undefined, name: nodeName });",
     TARGET_CLUSTERS,
@@ -128,7 +128,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "target-strays-to-namesake",
     "hosts/fencing-target/directory",
-    "a target that names the namesake in another cluster is another host's",
+    "a target that names the node of the same name in another cluster belongs to another host",
     "const isSame = namesOf(cluster).some((by) => nodeKey({ name, cluster: by }) === named);",
     "const isSame = name === nodeName;",
     TARGET_CLUSTERS,
@@ -160,7 +160,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "report-of-another-unheard",
     "hosts/fencing-target/target-index",
-    "what the BMC of another target reports is proof of neither host",
+    "an identity that the BMC of another target also reports identifies neither host",
     "exclusive.push({ claims: [uuidClaim(uuid), reportedClaim(uuid)], reported: uuid });",
     "exclusive.push({ claims: [uuidClaim(uuid)], reported: uuid });",
     TARGET_CONTROLLER,
@@ -176,7 +176,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "holder-loses-its-identity",
     "hosts/fencing-target/target-index",
-    "an identity that a person gave stays its holder's",
+    "an identity that a user has set stays with its target",
     "exclusive.push({ claims: [givenClaim(uuid)], what:",
     "exclusive.push({ claims: [uuidClaim(uuid)], what:",
     TARGET_CONTROLLER,
@@ -224,7 +224,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "secret-sent-anywhere",
     "hosts/fencing-target/device-secrets",
-    "a Secret is sent to no address but those that it allows",
+    "a Secret is sent only to addresses that it allows",
     "if (origin !== undefined && !isFree) {",
     'if (origin === "") {',
     TARGETS,
@@ -232,7 +232,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "plain-http-unasked",
     "hosts/fencing-target/device-secrets",
-    "a password crosses the network readable only where the device says so",
+    "a password is sent unencrypted only if the device allows it",
     "if (allowPlainHTTP || !/^(?:driver",
     "if (allowPlainHTTP !== null || !/^(?:driver",
     TARGETS,
@@ -240,7 +240,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "pin-without-bmc",
     "probes/reading/probe",
-    "a node's word about its hardware is pinned only where its BMC says the same",
+    "an identity that a node reports is pinned only if its BMC reports the same",
     'if (!comparisons.includes("match") || comparisons.includes("mismatch")) return undefined;',
     "",
     TARGET_CONTROLLER,
@@ -264,7 +264,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "living-host-proven-off",
     "probes/reading/prove-off",
-    "a host whose kubelet lives is not off, whatever its BMC says",
+    "a host with a live kubelet is not off, whatever its BMC reports",
     "return (await showsLife(runtime, node, signal)) ? undefined : { time, ...outage };",
     "return { time, ...outage };",
     OFF_PROOF,
@@ -286,11 +286,11 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "test/unit/remediator/probes/target-controller.test.ts",
   ),
 
-  // Others who reach the same BMC.
+  // Other clients of the same BMC.
   mutant(
     "own-reset-reported-as-foreign",
     "probes/target-prober",
-    "a reset while one of our remediations owned the host is not reported as a reset by others",
+    "a reset while one of our remediations owned the host is not reported as a reset by another client",
     "    if (target.status?.owner !== undefined) memory.resets = undefined;\n",
     "",
     TARGET_CONTROLLER,
@@ -298,7 +298,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "recorded-reset-reported-as-foreign",
     "probes/report/reset-history",
-    "a reboot by ironfence that is on record is not reported as a reset by others",
+    "a recorded reboot by ironfence is not reported as a reset by another client",
     "before === undefined || before.ownReboot !== after.ownReboot",
     "before === undefined",
     TARGET_CONTROLLER,

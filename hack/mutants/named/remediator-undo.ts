@@ -5,11 +5,11 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
-  // Marks that come off.
+  // Marks that are removed.
   mutant(
     "unvouched-needs-a-read",
     "orphans/unvouched-taints",
-    "an unvouched taint comes off though the node cannot be read live",
+    "an unvouched taint is removed even if the node cannot be read live",
     "patchFor, signal, known);",
     "patchFor, signal);",
     "test/sim/unvouched.test.ts",
@@ -18,7 +18,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "moved-cluster-powered-on",
     "machine/states/undoing",
-    "no host is powered on whose taint may stand in a cluster that was deleted here and may live on elsewhere",
+    "a host is not powered on while its taint may be in a cluster that was deleted here but may still exist",
     "return host.found && host.facts.isInUse;",
     "return host.found && !host.facts.isInUse;",
     DECIDE,
@@ -35,7 +35,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-fights-operator",
     "machine/states/undoing-power",
-    "an undo powers no host on that a BareMetalHost's operator has taken back",
+    "an undo does not power a host on that Metal3's operator controls again",
     'if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot)))',
     'if (isOn || (last?.state === "Off" && due))',
     DECIDE,
@@ -88,7 +88,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "nonsense-keeps-taint",
     "clusters/node-writes",
-    "a Node's marks come off whatever its status says",
+    "the marks of a Node are removed whatever its status contains",
     ": await getNode(client, name, signal, readNodeMarks);",
     ": await getNode(client, name, signal);",
     "test/unit/remediator/clusters/node-writes.test.ts",
@@ -96,7 +96,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-answer-unlearned",
     "controller/session/session",
-    "a status counts as stored though the answer to its write was lost",
+    "a status counts as stored even if the answer to its write was lost",
     "this.#take(watched);",
     "this.remediation = watched;",
     "test/unit/remediator/controller/session.test.ts",
@@ -112,7 +112,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "very-late-off-forgotten",
     "machine/model/decision/timings",
-    "a power-off order that a BMC carries out after two minutes leaves no host off",
+    "no host stays off because a BMC executes a power-off after two minutes",
     "export const ORDER_SETTLED_AFTER_MS = 125_000;",
     "export const ORDER_SETTLED_AFTER_MS = 30_000;",
     VERY_LATE_OFF_SIM,
@@ -120,7 +120,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "on-forgets-pending-off",
     "machine/rules/orders/power-orders",
-    "an On that is sent after a power-off without effect is not the last word",
+    "an On after a power-off without effect is not final",
     "if (unseenOffs !== undefined && readAtMs - unseenOffs.lastAtMs < settledMs) return false;",
     "",
     VERY_LATE_OFF_SIM,
@@ -128,7 +128,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "reordered-off-forgotten",
     "machine/states/powering-on",
-    "of two power-off orders one may be carried out after the host is on again",
+    "one of two power-offs may take effect after the host is on again",
     "mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs),",
     "mayBeOff !== true,",
     VERY_LATE_OFF_SIM,
@@ -136,7 +136,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "successor-forgotten",
     "machine/states/undoing-power",
-    "an undo asks, live, who waits for the host",
+    "an undo reads live which remediation waits for the host",
     'if (successor === undefined) return run({ do: "checkSuccessor" });',
     "if (successor === undefined) return undefined;",
     DECIDE,
@@ -163,7 +163,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "verify-while-away",
     "machine/rules/waits/unreachable-cluster",
-    "before any order a cluster that cannot be reached is waited for if that ends",
+    "before any order, a remediation waits for an unreachable cluster that may come back",
     'if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {',
     'if (state.name !== "Resolving") {',
     DECIDE,
@@ -171,7 +171,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "handed-wrong-host",
     "machine/states/undoing",
-    "a Machine whose host was not the one that was fenced is not given away",
+    "a Machine is not handed over if the wrong host was fenced",
     "remediation.isRequested || NOT_ITS_HOST.includes(reason)) return false;",
     "remediation.isRequested) return false;",
     DECIDE,
@@ -180,7 +180,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-powers-anothers-host",
     "machine/states/undoing",
-    "an undo orders no power of a host that it does not own",
+    "an undo sends no power order to a host that it does not own",
     "if (owned && !isLeftAsItIs(withAttempt)) {",
     "if (host.found && !isLeftAsItIs(withAttempt)) {",
     DECIDE,
@@ -188,7 +188,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "override-handed-over",
     "machine/states/undoing-power",
-    "a successor is handed no host that boots from the network next",
+    "no host is handed over to a successor while it would boot from the network next",
     "if (successor.waiting && !attempt.bootOverride && snapshot.hold === undefined) return undefined;",
     "if (successor.waiting && snapshot.hold === undefined) return undefined;",
     DECIDE_UNDO,
@@ -220,7 +220,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "stale-on-ends-undo",
     "machine/states/undoing-power",
-    "a host that was ordered off is ordered on, whatever it reads",
+    "an undo powers on a host that was ordered off, whatever it reads",
     "if (isOn && !isOnOwed(snapshot, now)) {",
     "if (isOn) {",
     DECIDE_UNDO,
@@ -236,7 +236,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "refusal-hides-earlier-off",
     "machine/rules/orders/power-orders",
-    "a refused power-off says nothing of one that went before it",
+    "a refused power-off proves nothing about an earlier one",
     "return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;",
     "return hadNoEffect(last);",
     DECIDE_UNDO,
@@ -244,7 +244,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "refusal-hides-broken-off",
     "machine/rules/orders/power-orders",
-    "a refused power-off says nothing of one before it whose connection broke",
+    "a refused power-off proves nothing about an earlier one whose connection broke",
     "return unheard ? order.earlierEffectAtMs : order.atMs;",
     "return unheard ? undefined : order.atMs;",
     DECIDE_UNDO,
@@ -252,7 +252,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "heard-order-forgotten",
     "machine/observe-orders",
-    "what an order before may have done is kept with the order after it",
+    "the possible effect of an earlier order is stored together with the next order",
     "previous?.action === action ? maybeEffectiveAtMs(previous) : undefined;",
     "previous?.action === action ? previous.earlierEffectAtMs : undefined;",
     DEVICE_EFFECTS,
@@ -260,7 +260,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-settled-by-refusal-in-later-cycle",
     "machine/rules/orders/power-orders",
-    "a refused power-off says nothing of one of an earlier power cycle that may still work",
+    "a refused power-off proves nothing about one of an earlier power cycle that may still take effect",
     "if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;",
     "if (order !== undefined && hadNoEffect(order)) return true;",
     DECIDE_UNDO,
@@ -268,7 +268,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-waits-for-owner",
     "machine/states/undoing",
-    "an undo does not wait for an owner that goes on with the host it was to inherit",
+    "an undo does not wait for an owner that continues with the host that it would have taken over",
     "if (observations.claim?.owned === false && observations.claim.undoing) return",
     "if (observations.claim?.owned === false) return",
     DECIDE_UNDO,
@@ -276,7 +276,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-on-of-taken-back",
     "machine/states/undoing-power",
-    "a host that another operator now powers gets no On, whatever it reads",
+    "a host that another operator now controls gets no On, whatever it reads",
     'if (holdsOrder(hold, "On") || isTakenBack(snapshot) ||',
     'if (holdsOrder(hold, "On") ||',
     DECIDE_UNDO,
@@ -284,7 +284,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "released-host-powered",
     "machine/states/undoing",
-    "an undo orders no power of a host that was given up",
+    "an undo sends no power order to a host that was given up",
     "const owned = host.found && ownsHost(observations);",
     "const owned = host.found && observations.claim?.owned === true;",
     DECIDE_UNDO,
@@ -300,7 +300,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "stopped-undo-gives-up",
     "machine/states/undoing-power",
-    "an undo that maintenance holds back does not run out of its time",
+    "the deadline of an undo does not pass while maintenance holds it",
     '(snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || isBack',
     "(snapshot.remediation.deleting && !isTakenBack(snapshot)) || isBack",
     DECIDE_UNDO,

@@ -16,7 +16,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "pod-by-name",
     "effects/objects/release-pods",
-    "a pod is deleted by UID: one of the same name may have come since",
+    "a pod is deleted by its UID, because another one may have its name now",
     "{ guard: { uid }, gracePeriodSeconds: 0 }",
     "{ gracePeriodSeconds: 0 }",
     RELEASE,
@@ -24,7 +24,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "finished-pod-made-failed",
     "effects/objects/release-pods",
-    "a pod that has changed since it was listed is not made to have failed",
+    "a pod that has changed since it was listed is not marked as failed",
     "await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }",
     "await client.mergePatch(PODS, key, { uid, resourceVersion: undefined as unknown as string }, { status }",
     RELEASE,
@@ -32,7 +32,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "release-outlives-its-time",
     "effects/objects/release-pods",
-    "no pod is ended after the time for which the host is proven off",
+    "no pod is ended after the proof of Off has expired",
     "await releasePod(deps, pod, bounded).catch(",
     "await releasePod(deps, pod, signal).catch(",
     RELEASE,
@@ -40,7 +40,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "release-goes-on-after-failure",
     "effects/objects/release-pods",
-    "after a call of it has failed, a release ends no further pod, since nothing bounds it any more",
+    "after a failed call, a release ends no further pod, because its time is no longer bounded",
     "if (bounded.aborted || failures.length > 0) return;",
     "if (bounded.aborted) return;",
     RELEASE,
@@ -48,7 +48,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "pod-half-deleted",
     "effects/objects/release-pods",
-    "a pod that was made to have failed is deleted before the release is over, though the host comes back",
+    "a pod that was marked as failed is deleted before the release is over, even if the host comes back",
     "client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, bounded),",
     "client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, signal),",
     RELEASE,
@@ -57,7 +57,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "release-over-before-deletions",
     "effects/objects/release-pods",
-    "a release is over only when nothing of it runs any more",
+    "a release is over only when all its calls have ended",
     "await Promise.all(workers);\n  const failure",
     "const failure",
     RELEASE,

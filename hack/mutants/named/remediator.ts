@@ -36,7 +36,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "session-outlives-restore",
     "controller/session/session",
-    "what a session remembers counts for nothing once the API server has gone back to an earlier state",
+    "observations of a session do not count after a restore of the API server",
     "return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;",
     "return watched?.metadata.uid === this.uid;",
     "test/sim/restored.test.ts",
@@ -44,7 +44,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "old-reading-proves",
     "machine/observe",
-    "what was read before a power order proves nothing after it",
+    "readings from before a power order prove nothing after it",
     "return { ...observations, identity: undefined, power: NOTHING_READ };",
     "return { ...observations, identity: undefined };",
     DEVICE_EFFECTS,
@@ -54,7 +54,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "late-order",
     "machine/rules/orders/order-obstacle",
-    "a process that stood still sends no order on what it knew before",
+    "a process that was suspended sends no order based on old observations",
     "return identity === undefined ? -Infinity : identity.atMs + IDENTITY_AGE_MAX_MS - nowMs;",
     "return identity === undefined ? Infinity : identity.atMs + Infinity - nowMs;",
     DEVICE_EFFECTS,
@@ -70,13 +70,13 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "intent-unguarded",
     "controller/store-status",
-    "a status is stored only over the version that was decided on",
+    "a status is stored only over the version on which the decision was made",
     "const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };",
     "const guard = { uid: metadata.uid, resourceVersion: undefined as unknown as string };",
     GUARDS_SIM,
   ),
 
-  // Marks are ours only where our annotation says so.
+  // Marks are ours only if they are signed.
   mutant(
     "foreign-taint-removed",
     "machine/node-patches/marks",
@@ -96,7 +96,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "marks-of-another",
     "machine/node-patches/marks",
-    "who does not own the host takes only its own marks off",
+    "a remediation that does not own the host removes only its own marks",
     "ownedBy === undefined || signerIn(signature) === ownedBy;",
     "ownedBy === undefined || signature !== ownedBy;",
     MARKS,
@@ -104,7 +104,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "kubelet-signs",
     "machine/node-patches/marks",
-    "whose an out-of-service taint is says another taint, not the Node's annotation, which its kubelet can write",
+    "a second taint shows the owner of an out-of-service taint, not the annotation of the Node, which its kubelet can write",
     'const taint = taintsOf(node).find((taint) => sameTaint(taint, FENCED));\n  return taint === undefined ? undefined : (taint.value ?? "");',
     'return node.metadata.annotations?.[FENCED_BY]?.split("/")[0];',
     MARKS,
@@ -112,7 +112,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "node-unguarded",
     "clusters/node-writes",
-    "what others write to a node meanwhile survives",
+    "concurrent writes of other clients to a node are kept",
     "client.patch<Node>(NODES, { name }, { uid, resourceVersion }, operations, {}, signal);",
     "client.patch<Node>(NODES, { name }, { uid, resourceVersion: undefined as unknown as string }, operations, {}, signal);",
     GUARDS_SIM,
@@ -122,7 +122,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "backup-wins",
     "machine/node-patches/node-backup",
-    "what the new Node has wins over what was saved",
+    "values of the new Node take precedence over saved ones",
     "const labels = { ...backup.labels, ...node.metadata.labels };",
     "const labels = { ...node.metadata.labels, ...backup.labels };",
     RESTORE,
@@ -140,7 +140,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "twin-read-before-undo",
     "machine/observe",
-    "an undo believes no On that was read for a power-off, of one device of several",
+    "an On of one of several devices that was read for a power-off does not count for an undo",
     "        power: nothingObservedOfAttempt().power,\n        taintCleared",
     "        taintCleared",
     OBSERVATIONS,
@@ -158,7 +158,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-switch-is-off",
     "controller/stop-switch",
-    "a stop switch that is not read yet stops",
+    "a stop switch that was not read yet counts as on",
     "if (!view.synced) {",
     "if (view.problem !== undefined) {",
     "test/unit/remediator/controller/stop-switch.test.ts",
@@ -174,7 +174,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-member-up",
     "controller/admission/deleted-members",
-    "the last status of a deleted Node counts for nothing",
+    "the last status of a deleted Node does not count",
     'return { apiVersion: "v1", kind: "Node", metadata, spec: {}, status: {} };',
     'return { apiVersion: "v1", kind: "Node", metadata, spec: {}, status: { conditions: [{ type: "Ready", status: "True" }] } };',
     ADMISSION,
@@ -198,7 +198,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "cleared-member-kept",
     "controller/admission/deleted-members",
-    "a member whose record an administrator has removed counts no longer, for the agent that saw its Node deleted as well",
+    "a member whose record an administrator has removed no longer counts, even for the agent that saw its Node deleted",
     "if (before !== undefined && record === undefined) this.#observed.delete(nodeKey(before));",
     "",
     DELETED_MEMBERS_SIM,
@@ -222,7 +222,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "limit-forgotten-by-restart",
     "machine/model/decision/state",
-    "who has begun counts by what is stored, also for another process",
+    "the stored state shows which remediations have begun, also for another process",
     'return phase !== "Resolving" && !isFinal(phase);',
     'return phase === "Verifying";',
     ADMISSIONS_SIM,
@@ -248,7 +248,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "stray-host-kept-off",
     "controller/find-host",
-    "a host that strayed is let go all the same",
+    "a host that turned out to be another one is released all the same",
     "if (mismatch === undefined || isTakenBack)",
     "if (mismatch === undefined || (isTakenBack && phase === undefined))",
     BARE_METAL_SIM,
@@ -274,7 +274,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "zone-of-namesakes",
     "machine/rules/admission/admission",
-    "a zone is each cluster's own",
+    "zones of the same name in different clusters are different zones",
     "return zone === undefined ? undefined : `${cluster} ${zone}`;",
     "return zone === undefined ? undefined : zone.concat(cluster.slice(0, 0));",
     ADMISSION,
@@ -290,7 +290,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "on-done-means-owed",
     "machine/model/decision/state",
-    "a host is owed an On while one that was ordered has not been seen",
+    "a host must still be powered on until an ordered On was read",
     'return action === "On" ? !done : action !== "None";',
     'return action !== "On" && action !== "None";',
     STATE,
@@ -298,7 +298,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "drain-of-earlier-proof",
     "machine/observe",
-    "what was counted before a proof says nothing of the release after it",
+    "counts from before a proof do not count for the release after it",
     "if (begins) return { ...observations, released: false, drain: undefined };",
     "if (begins) return observations;",
     OBSERVATIONS_OF_ATTEMPTS,
@@ -306,7 +306,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-trusts-cleared",
     "machine/observe",
-    "an undo looks for the taint itself",
+    "an undo itself checks whether the taint is there",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        marksCleared: false,\n      };",
     OBSERVATIONS_OF_ATTEMPTS,
@@ -314,7 +314,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-trusts-marks-cleared",
     "machine/observe",
-    "an undo looks for all marks itself",
+    "an undo itself checks whether any mark is there",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        taintCleared: false,\n      };",
     OBSERVATIONS_OF_ATTEMPTS,
@@ -322,7 +322,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "late-watch-begins",
     "remediator",
-    "what a watch shows late of a remediation that has ended begins nothing",
+    "a late watch event of an ended remediation does not start anything",
     "return !wasReadLive && hasBegun",
     "return wasReadLive && hasBegun",
     "test/sim/stale.test.ts",
@@ -364,7 +364,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "watched-boot-lifts-quarantine",
     "effects/run-effect",
-    "the quarantine comes off only where the live node is in a new boot",
+    "the quarantine is removed only if a live read shows the node in a new boot",
     "        isNewBoot(session, node)\n          ? markPatch",
     "        node !== undefined\n          ? markPatch",
     EFFECTS,
@@ -372,7 +372,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "taint-unknown-if-answer-lost",
     "machine/observe",
-    "a taint may stand from the moment at which it is put on",
+    "a taint counts as present from the moment when its write is sent",
     "return { ...observations, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs: event.atMs };",
     "return observations;",
     EFFECTS,
@@ -380,7 +380,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "all-marks-ours",
     "effects/objects/node-marks",
-    "who does not own the host leaves marks of others",
+    "a remediation that does not own the host leaves the marks of others",
     "return ownsHost(session.observations) ? undefined : session.uid;",
     "return undefined;",
     EFFECTS,
@@ -396,7 +396,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "tainted-node-taken-for-clean",
     "machine/observe",
-    "a taint that was seen is known to stand",
+    "a taint that was read is known to be on the node",
     "...(!mayBeTainted && { taintCleared: true })",
     "taintCleared: true || mayBeTainted",
     EFFECTS,
@@ -412,7 +412,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "swap-unremembered",
     "machine/observe",
-    "a quarantine that was put on is known to stand",
+    "a quarantine that was added is known to be on the node",
     "swapped: true, quarantined: true, quarantineLifted: false, marksCleared: false",
     "swapped: true, quarantined: true, quarantineLifted: false",
     EFFECTS,
@@ -436,7 +436,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "failed-read-is-no-reading",
     "effects/power/devices",
-    "a reading that failed ends the row that was to prove the host off",
+    "a failed reading ends the consecutive readings that would prove the host off",
     'else session.observe({ type: "PowerReadFailed", atMs });',
     "",
     DEVICE_EFFECTS,
@@ -444,7 +444,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "failed-whole-read-unknown",
     "machine/observe",
-    "a reading that failed says nothing of a host that is to be on",
+    "a failed reading proves nothing about a host that should be on",
     'event.reading ?? { state: "Unknown", raw: "nothing", runs: false }',
     'event.reading ?? { state: "On", raw: "nothing", runs: true }',
     DEVICE_EFFECTS,
@@ -484,7 +484,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-answer-forgotten",
     "controller/store-status",
-    "a step whose write loses its answer is reported although the API server is away for the next tries",
+    "a step whose write loses its answer is reported even if the API server does not answer the next attempts",
     "[...session.unanswered.slice(0, UNANSWERED_MAX - 1), { status, report }]",
     "[{ status, report }]",
     "test/sim/refused-writes.test.ts",
@@ -492,7 +492,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "restored-late-is-failed",
     "machine/states/restoring",
-    "a node that is back is not powered off again because an order before had to be waited for longer than its time",
+    "a node that is back is not powered off again because the wait for an earlier order took longer than its time",
     "snapshot.remainingMs <= 0 && (!isBack || isHindered)",
     "snapshot.remainingMs <= 0 && (!isBack || observations.kube === undefined)",
     "test/sim/ac-cycle.test.ts",
@@ -500,7 +500,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "clock-keeps-order-young",
     "controller/session/stored-times",
-    "a wall clock that is behind does not keep the power-off of an agent before young: an undo waits for it no longer",
+    "with a wall clock that is behind, an undo waits no longer for the power-off of an earlier agent",
     "monotonicMs - Math.max(epochMs - actionAtMs, 0)",
     "monotonicMs - (epochMs - actionAtMs)",
     SESSION,
@@ -509,7 +509,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "lying-bmc-holds-success",
     "machine/states/restoring",
-    "a node that lives does not wait forever for a BMC that says that its host is off",
+    "a live node does not wait forever for a BMC that reports that its host is off",
     "isSilent ? settledAtMs : settledAtMs + CONTRADICTED_FOR_MS",
     "isSilent ? settledAtMs : Infinity",
     "test/sim/ac-cycle.test.ts",
@@ -525,7 +525,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "clock-ahead-settles-order",
     "machine/rules/orders/power-orders",
-    "an undo does not believe a host that reads On because the power-off of an agent before looks old by its own clock",
+    "a host that reads On is not trusted by an undo only because an earlier agent's power-off looks old by its own clock",
     "? now.monotonicMs - snapshot.intentSeenAtMs",
     "? now.monotonicMs - snapshot.intentAtMs",
     "test/sim/clocks.test.ts",
@@ -533,7 +533,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "clock-ahead-restores-early",
     "machine/states/restoring",
-    "a node is not restored before the end of an AC cycle that an agent before ordered, whose clock was behind",
+    "a node is not restored before the end of an AC cycle that an earlier agent with a slow clock has ordered",
     "?? snapshot.intentSeenAtMs",
     "?? snapshot.intentAtMs",
     "test/sim/clocks.test.ts",
@@ -541,7 +541,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "clock-ahead-settles-cycle",
     "machine/rules/proof/pending-cycle",
-    "an undo waits for an AC cycle that an agent before ordered, however old that looks by its own clock",
+    "an undo waits for an AC cycle of an earlier agent, however old it looks by its own clock",
     "return cycleSeenAtMs + ORDER_SETTLED_AFTER_MS;",
     "return cycleSeenAtMs - ORDER_SETTLED_AFTER_MS;",
     "test/sim/clocks.test.ts",
@@ -581,7 +581,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "stopped-at-last-moment",
     "machine/rules/orders/order-obstacle",
-    "an order that was stopped while its intent was being stored is not sent, by what the switch says then",
+    "an order is not sent if the stop switch was turned on while its intent was being stored",
     "return holdsOrder(watchedHold, action) || holdsOrder(readHold.found, action)",
     "return holdsOrder(readHold.found, action)",
     EDITS_SIM,

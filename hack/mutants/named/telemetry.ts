@@ -16,7 +16,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   mutant(
     "probe-behind-connections",
     "connection-limit",
-    "a probe gets through during any number of connections from one other address",
+    "a probe of the kubelet is answered whatever the number of connections from one other address",
     "if (this.#count > this.#max) this.#closeOldest();",
     "if (this.#count > this.#max) socket.destroy();",
     SERVER,
@@ -24,7 +24,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   mutant(
     "slow-headers-for-ever",
     "http-server",
-    "a connection ends whose request does not arrive",
+    "a connection without a request is closed",
     "requestTimeout: REQUEST_TIMEOUT_MS,\n    headersTimeout: REQUEST_TIMEOUT_MS,",
     "requestTimeout: 0,\n    headersTimeout: 0,",
     SERVER,
@@ -32,7 +32,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   mutant(
     "metrics-made-at-each-request",
     "cached-page",
-    "the metrics are made no more often than a twentieth of the time allows",
+    "rendering metrics takes at most a twentieth of the time",
     "if (made !== undefined && nowMs < made.untilMs) return made.answer;",
     "if (made !== undefined && nowMs < 0) return made.answer;",
     "test/unit/telemetry/cached-page.test.ts",
