@@ -141,8 +141,8 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "outlets-off-while-held",
     "bmc/devices/topology",
     "a hold of power-offs that begins while outlets are identified holds their power-off, even if they are tried first",
-    "const found = obstacle();\n        if",
-    "const found = failures.length > 0 ? obstacle() : undefined;\n        if",
+    "const found = obstacle();\n        if (found !== undefined && failures",
+    "const found = failures.length > 0 ? obstacle() : undefined;\n        if (found !== undefined && failures",
     OUTLETS_SIM,
   ),
   mutant(
