@@ -1,4 +1,5 @@
-// A driver server for virtual machines of libvirt: the reference for docs/reference/driver.md, without dependencies.
+// A driver server for virtual machines of libvirt, without dependencies. It is the reference for
+// docs/reference/driver.md.
 //
 //   HOSTS=worker-1,worker-2 TLS_CERT=tls.crt TLS_KEY=tls.key CLIENT_CA=client-ca.crt PORT=8443 node server.mjs
 //
@@ -18,13 +19,13 @@ const read = async (name) => {
   const systemUUID = await virsh("domuuid", name);
   return { state: STATES[await virsh("domstate", systemUUID)] ?? "Unknown", identity: { systemUUID } };
 };
-// The UUID instead of the name: the order goes to the domain that was compared, or to none.
+// Uses the UUID instead of the name, so that the order goes to the domain that was compared, or to none.
 const order = (uuid, wanted) => virsh(wanted === "off" ? "destroy" : "start", uuid);
 
 async function answer({ method, url, headers }, body) {
   const [, host, action] = /^\/hosts\/([\w.-]+)\/(status|off|on)$/.exec(url) ?? [];
   const late = Math.abs(Date.now() / 1000 - Number(headers["ironfence-time"]));
-  // A request that was held back on the way is void. NaN is not below 60 either.
+  // Refuses a request that was delayed. The comparison also refuses NaN.
   if (!(late <= 60)) return [401, { error: `the request is ${late} s away from the clock of the server` }];
   if (!HOSTS.split(",").includes(host)) return [404, { error: `no such host or request: ${url}` }];
   if (method !== (action === "status" ? "GET" : "POST")) return [405, { error: `${method} is not for ${action}` }];
@@ -43,13 +44,13 @@ async function serve(request, response) {
   for await (const chunk of request.setEncoding("utf8")) if ((body += chunk).length > 65_536) return request.destroy();
   const failed = (error) => [error instanceof SyntaxError ? 400 : 500, { error: error.message }];
   const [status, content] = await answer(request, body).catch(failed);
-  // Shows ironfence that this answers this request, and no earlier one.
+  // Shows ironfence that this is the answer to this request and not to an earlier one.
   const headers = { "content-type": "application/json", "ironfence-nonce": request.headers["ironfence-nonce"] ?? "" };
   return response.writeHead(status, headers).end(JSON.stringify(content));
 }
 
 const [cert, key, ca] = [TLS_CERT, TLS_KEY, CLIENT_CA].map((file) => readFileSync(file));
-// No request of a client without a certificate of CLIENT_CA arrives at `serve`.
+// `serve` gets only requests of clients with a certificate that CLIENT_CA has signed.
 const options = { cert, key, ca, requestCert: true, rejectUnauthorized: true, requestTimeout: 10_000 };
 const server = createServer(
   options,

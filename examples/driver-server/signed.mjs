@@ -1,10 +1,11 @@
-// The driver server of server.mjs with a key in place of client certificates: it verifies the signature of each request
+// The driver server of server.mjs with a key instead of client certificates: it verifies the signature of each request
 // and signs each answer (docs/reference/driver.md#signatures).
 //
 //   HOSTS=worker-1,worker-2 KEY_ID=ironfence KEY_FILE=key PORT=8080 node signed.mjs
 //
-// KEY_FILE holds 32 characters or more. Signatures keep requests and answers from being changed, not from being read:
-// if others on the network must not read them, put TLS in front. For another tool, replace `read` and `order`.
+// KEY_FILE contains 32 characters or more. Signatures protect requests and answers against changes, not against
+// reading. If other machines on the network must not read them, put TLS in front. For another tool, replace `read` and
+// `order`.
 import { execFile } from "node:child_process";
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -39,7 +40,7 @@ function refusal({ method, url, headers }, body) {
   if (id !== KEY_ID || !/^[0-9a-f]{64}$/.test(given ?? "")) return "the request is not signed";
   if (!timingSafeEqual(Buffer.from(given), Buffer.from(expected))) return "the signature is another one";
   const nowS = Date.now() / 1000;
-  // What this process has seen is forgotten when it ends: nothing from before its start is carried out.
+  // The process loses the list of used requests when it ends, so it refuses requests from before its start.
   if (!(Math.abs(nowS - Number(time)) <= WINDOW_S) || Number(time) < Math.floor(startedS))
     return `too early or late: ${time}`;
   for (const [old, untilS] of nonces) if (untilS < nowS) nonces.delete(old);

@@ -18,7 +18,7 @@ interface Front {
 }
 
 const offAtMs = new Map<string, number>();
-/** The reports at the last reset, which later reports leave out. */
+/** What the BMCs had received at the last reset. Later reports contain only what came after it. */
 const before = new Map<string, Omit<BmcReport, "name" | "offAtMs">>();
 let rack: Rack | undefined;
 let fronts: Front[] = [];

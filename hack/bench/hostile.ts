@@ -53,7 +53,7 @@ const FENCED_CLUSTERS = 10;
 const HOSTS_EACH = 4;
 /** Nodes in each of the other clusters. */
 const NODES_EACH = 50;
-/** What 100 clusters may take. */
+/** The memory that an agent with 100 clusters may use. */
 const RSS_PEAK_MIB_MAX = 230;
 /** How much longer a whole fence may take next to hostile clusters, as the ratio of the medians. */
 const FENCE_RATIO_MAX = 1.1;

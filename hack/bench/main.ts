@@ -7,21 +7,21 @@ import { benchFuzz } from "./fuzz.ts";
 import { benchHostileClusters } from "./hostile.ts";
 import { benchOrder } from "./order.ts";
 
-const HELP = `Figures, measured on this machine: they vary with it, so compare only within one run.
+const HELP = `Measures figures on this machine. They depend on the machine, so compare only figures of one run.
 
   npm run bench                        the agent at 1,000 nodes
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
-  npm run bench -- all                 agent --nodes 5000, clusters, hostile, order, bmc and fence, and one table of what has aims: counts, memory
-                                       and ratios above them fail
+  npm run bench -- all                 agent --nodes 5000, clusters, hostile, order, bmc and fence, and one table of all figures with aims: counts, memory
+                                       and ratios above their aims fail
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
   npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them disconnected
   npm run bench -- hostile             whole fences in 95 workload clusters, without and with five more whose API servers try to bring the agent down
   npm run bench -- bmc                 the power drivers next to ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- order               remediation created → power-off at a BMC that answers in 10 ms, prepared and not
-  npm run bench -- fuzz --inputs N     every parser of what comes from outside (1,000,000 inputs in all; SEED=n repeats a run;
-                                       --parser NAME, which may be repeated: that one alone; --minutes N: for N minutes each)
-  npm run bench -- fence               a whole fence on the real control plane with a BMC that takes 2 s a change (--grace N: nodes
-                                       with leases of 40 s, which Kubernetes holds for dead after N seconds, 20 or more)
+  npm run bench -- fuzz --inputs N     every parser of external data (1,000,000 inputs in total; SEED=n repeats a run;
+                                       --parser NAME, which may be repeated: only that one; --minutes N: N minutes for each)
+  npm run bench -- fence               a whole fence on the real control plane with a BMC that takes 2 s per change (--grace N: nodes with
+                                       leases of 40 s, which are Unknown after N seconds, 20 or more)
 `;
 
 const { values, positionals } = parseArgs({

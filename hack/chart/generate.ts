@@ -23,7 +23,7 @@ const COPIES: Readonly<Record<string, readonly string[]>> = {
 /** Copied without a header, because their format has no comments. */
 const VERBATIM: Readonly<Record<string, string>> = { "dashboard.json": "monitoring/dashboard.json" };
 
-/** @param path returns the path of a file of this repository. */
+/** @param path function that returns the path of a file in this repository. */
 export async function chartFiles(path: (name: string) => string): Promise<Map<string, string>> {
   const read = (name: string): Promise<string> => readFile(path(`deploy/${name}`), "utf8");
   const { version } = JSON.parse(await readFile(path("package.json"), "utf8")) as { version: string };

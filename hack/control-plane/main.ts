@@ -13,12 +13,12 @@ const HELP = `A real Kubernetes control plane on loopback: etcd, kube-apiserver,
 
     --nodes N                 fake nodes worker-1 … worker-N, played by kwok (default 3)
     --kubeconfig FILE         also write the administrator's kubeconfig there
-    --grace-period SECONDS    silence after which a node is Ready=Unknown (default 50, as Kubernetes ships it; the
-                              fake nodes renew their leases every 10 s, so below 20 they come and go)
+    --grace-period SECONDS    silence after which a node is Ready=Unknown (default 50, as in Kubernetes; the fake
+                              nodes renew their leases every 10 s, so use at least 20)
     --install                 apply deploy/kustomize and write a kubeconfig of the shipped ServiceAccount
 
-$IRONFENCE_E2E_KUBERNETES chooses the version, such as 1.30, by a folder of hack/control-plane/kubernetes; by default the newest.
-The programs are looked for in $KUBEBUILDER_ASSETS, then in \${XDG_CACHE_HOME:-~/.cache}/ironfence/control-plane.
+$IRONFENCE_E2E_KUBERNETES selects a version of hack/control-plane/kubernetes, such as 1.30; by default the newest.
+The programs are searched in $KUBEBUILDER_ASSETS, then in \${XDG_CACHE_HOME:-~/.cache}/ironfence/control-plane.
 `;
 
 const stop = new AbortController();

@@ -19,7 +19,7 @@ const AGGREGATED = "rbac.ext-remediation/aggregate-to-ext-remediation";
 /** The agent patches objects. Health check controllers of other projects use `update`. */
 const NOT_OF_AGENT = new Set(["update"]);
 
-/** @param path returns the path of a manifest in this repository. */
+/** @param path function that returns the path of a manifest in this repository. */
 export async function readDeployed(path: (name: string) => string): Promise<object> {
   const families = (await readdir(path("deploy/families"))).sort().map((family) => `deploy/families/${family}`);
   const permissions = await Promise.all(

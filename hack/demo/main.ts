@@ -15,14 +15,14 @@ import { jsonScreen, textScreen } from "./screen.ts";
 import type { World } from "./world.ts";
 import { startWorld } from "./world.ts";
 
-const HELP = `Three outages on a simulated rack, with the real agent as a process of its own.
+const HELP = `Three outages on a simulated rack, with the real agent as a separate process.
 
-  npm run demo                what happens, live; a table at the end; exit code 0 only if all went as it must
-  npm run demo -- --json      one JSON object a line; the last one is {"summary":[…]}
-  npm run demo -- --keep      leave everything running, to be read in a browser and with kubectl
+  npm run demo                what happens, live; a table at the end; exit code 0 only if all went as expected
+  npm run demo -- --json      one JSON object per line; the last one is {"summary":[…]}
+  npm run demo -- --keep      leave everything running, for a browser and kubectl
   npm run demo -- --record docs/tutorial/pictures/demo.svg      the first scene as a picture for the README
 
-Needs npm alone: the API server and the BMCs are simulated in this process, on 127.0.0.1. Takes less than a minute.
+Needs only npm: the API server and the BMCs are simulated in this process, on 127.0.0.1. Takes less than a minute.
 `;
 
 const START_TIMEOUT_MS = 15_000;

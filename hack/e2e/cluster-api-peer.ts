@@ -74,7 +74,7 @@ async function copyFiles(names: readonly string[], from: string, to: string): Pr
 /** The running controllers of Cluster API. */
 export interface RunningClusterApi {
   stop(): Promise<void>;
-  /** The end of their log. */
+  /** The last lines of their log. */
   log(): string;
 }
 

@@ -16,23 +16,24 @@ import { judgeRights, readAuditLog, readRights } from "./rights.ts";
 import { repositoryPath } from "./world.ts";
 
 const HELP = `Tests the agent on real parts: etcd, kube-apiserver, controller manager, scheduler, kwok, sushy-emulator, Cluster API's
-controllers; its BMC drivers on servers that others wrote; and the simulated BMCs with clients and validators that others wrote.
+controllers; its BMC drivers on servers of other projects; and the simulated BMCs with clients and validators of other projects.
 
   npm run test:e2e [-- FILE…]      FILE: test files; by default test/e2e and the real half of test/conformance
 
   --kubernetes VERSION   on the control plane of this version, such as 1.30, instead of the newest one; without files,
-                         those that prove something about it (hack/control-plane/kubernetes has the versions)
+                         the tests that do not need the newest one (versions: hack/control-plane/kubernetes)
 
-A run of all files also compares the permissions in deploy with what the agents have asked of their API servers (audit logs), and fails
-for a permission that was never used; each run fails for a call that was refused.
+A run of all files also compares the permissions in deploy with the requests of the agents (audit logs), and fails
+for a permission that was never used. Every run fails for a refused call.
 
-$IRONFENCE_E2E_AUDIT names an empty folder in which those audit logs are kept. $IRONFENCE_E2E_LOGS names a folder in which the agents keep their logs. $IRONFENCE_REDFISH_SCHEMAS names the folder of DMTF's
-CSDL files (the csdl folder of the bundle DSP8010); without it they are fetched from DMTF. $IRONFENCE_E2E_FOREIGN_CRDS
-names a folder of CRDs that stand in for hack/foreign-crds in the stories of Cluster API and Metal3, such as upstream's own.
+$IRONFENCE_E2E_AUDIT names an empty folder for these audit logs. $IRONFENCE_E2E_LOGS names a folder for the logs of the agents.
+$IRONFENCE_REDFISH_SCHEMAS names the folder of DMTF's CSDL files (the csdl folder of the bundle DSP8010); by default they
+are downloaded from DMTF. $IRONFENCE_E2E_FOREIGN_CRDS names a folder of CRDs that replace hack/foreign-crds in the stories
+of Cluster API and Metal3, such as upstream's own.
 
 The first run prepares what is missing: the control plane's programs ($KUBEBUILDER_ASSETS, the cache folder, or a build with
-Go that takes about 7 minutes), Cluster API's controllers (3 more), Helm (3 more), and Python packages. The Debian packages in hack/e2e/debian-packages.txt must be there.
-Later runs start at once. It ends with 0 only if every test has run and passed.
+Go that takes about 7 minutes), Cluster API's controllers (3 more), Helm (3 more), and Python packages. The Debian packages in
+hack/e2e/debian-packages.txt must be installed. Later runs start at once. It exits with 0 only if every test has run and passed.
 `;
 
 /** The slowest file takes about two and a half minutes if it runs alone. */

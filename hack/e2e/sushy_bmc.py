@@ -1,9 +1,9 @@
-"""Starts sushy-emulator with its fake driver, made measurable.
+"""Starts sushy-emulator with its fake driver, with a fixed delay and a record of requests.
 
-The stock driver takes a random 0 to 11 s for a power change and tells nobody what it was asked. This one takes what
-IRONFENCE_BMC_DELAY_S says and writes each power order, and each reading of "Off" by somebody other than the harness, with
-the time at which it was taken, to IRONFENCE_BMC_RECORD as a line of JSON. All else, the HTTP server and its answers above
-all, is the emulator's own.
+The stock driver takes a random 0 to 11 s for a power change and records no requests. This one takes
+IRONFENCE_BMC_DELAY_S. It writes each power order, and each reading of "Off" by a client other than the harness, with its
+time to IRONFENCE_BMC_RECORD as a line of JSON. Everything else, above all the HTTP server and its answers, is that of
+the emulator.
 """
 
 import json

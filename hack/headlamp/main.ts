@@ -17,8 +17,7 @@ const HELP = `Installs, checks, tests and builds the Headlamp plugin in plugins/
 
   npm run headlamp
 
-The first run downloads about 850 MB of packages, which takes minutes. The tests render the views with what the API server
-of the demo serves after its outages. The plugin is then in plugins/headlamp/dist.
+The first run downloads about 850 MB of packages, which takes minutes. The tests render the views with objects from the API server of the demo after its outages. The built plugin is in plugins/headlamp/dist.
 `;
 
 const PLUGIN = fileURLToPath(new URL("../../plugins/headlamp", import.meta.url));

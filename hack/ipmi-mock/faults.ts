@@ -133,12 +133,11 @@ export class FaultBook {
 }
 
 /** Help on the faults. */
-export const FAULTS_HELP = `A fault: {"steps":["ChassisControl"],"times":N,"action":{"type":...}}, without steps for all of them, without times until it is
-switched off. Of several that match the newest is applied. Actions:
+export const FAULTS_HELP = `A fault: {"steps":["ChassisControl"],"times":N,"action":{"type":...}}, without steps for all of them, without times until it is removed. If several match, the newest applies. Actions:
 
   delay delayMs                      slow
-  loseRequest, loseAnswer            a hang before, after the effect
-  lateRequest delayMs                the network holds the request back
+  loseRequest, loseAnswer            no answer; the request has no effect, or takes effect
+  lateRequest delayMs                the network delays the request
   badNetwork lossPercent, duplicatePercent
   duplicateRequest, duplicateAnswer, replay, reorder
   restartBmc effect, downMs          the BMC restarts in the middle of it; effect: none or done

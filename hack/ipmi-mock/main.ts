@@ -15,7 +15,7 @@ import type { IpmiMock } from "./server.ts";
 const EXAMPLE: FaultRule = { steps: ["ChassisControl"], times: 1, action: { type: "loseAnswer" } };
 const CONTROL_HELP = controlHelp(EXAMPLE);
 
-const HELP = `Simulated hosts behind BMCs that speak IPMI 2.0 (RMCP+), on 127.0.0.1.
+const HELP = `Simulated hosts with BMCs of IPMI 2.0 (RMCP+), on 127.0.0.1.
 
 Usage: npx node hack/ipmi-mock/main.ts [options]
 
@@ -26,7 +26,7 @@ Usage: npx node hack/ipmi-mock/main.ts [options]
   --password TEXT    (password; not a secret: this is a mock)
   --bmc-key TEXT     the BMC's own key, K_G (none)
   --privilege N      highest level of that user: 3 operator, 4 administrator (4)
-  --suites LIST      cipher suites that it knows, of 1, 2, 3, 15, 16, 17 (3,17)
+  --suites LIST      supported cipher suites, from 1, 2, 3, 15, 16, 17 (3,17)
   --sessions N       size of the session table (4)
   --off-ms N         time that a power-off takes (2000)
   --on-ms N          time that a power-on takes (1000)
@@ -34,7 +34,7 @@ Usage: npx node hack/ipmi-mock/main.ts [options]
   --scenario FILE    commands and faults to play, see below
   --help
 
-The control endpoint shows what is true, and switches faults:
+The control endpoint shows the real state and injects faults:
 
 ${CONTROL_HELP}
 ${SCENARIO_HELP}

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { releaseForKrew } from "./release.ts";
 
-const HELP = `Packs the agent that \`npm run build\` has built as a kubectl plugin for krew.
+const HELP = `Packs the output of \`npm run build\` as a kubectl plugin for krew.
 
   npm run build:krew -- --uri https://HOST/PATH/NAME.tar.gz [--folder FOLDER]
 

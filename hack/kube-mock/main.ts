@@ -6,18 +6,18 @@ import { startClusterControllers } from "./controllers/cluster-controllers.ts";
 import { CONTROL_PATH } from "./control.ts";
 import { startKubeMock } from "./kube-mock.ts";
 
-const HELP = `An in-memory Kubernetes API server on 127.0.0.1, with ironfence's CRDs and stand-ins for the cluster's controllers.
+const HELP = `An in-memory Kubernetes API server on 127.0.0.1, with ironfence's CRDs and simulated controllers.
 
   npx node hack/kube-mock/main.ts [options]
 
     --port N            port to listen on (default: a free one)
     --tls               speak HTTPS, with a certificate of a throw-away CA
-    --token TEXT        the one bearer token to let in (default: every client is let in)
-    --kubeconfig FILE   write a kubeconfig that leads here
-    --no-controllers    run no stand-ins: only the API
+    --token TEXT        the only accepted bearer token (default: every client is accepted)
+    --kubeconfig FILE   write a kubeconfig for this server
+    --no-controllers    run no simulated controllers, only the API
     --help              print this
 
-There are no kubelets: Nodes stay silent unless something renews their Leases. Faults on command, for example:
+There are no kubelets, so Nodes are not Ready unless a client renews their Leases. To inject faults, for example:
 
   curl -X POST URL${CONTROL_PATH} -d '{"command":"inject","times":3,"match":{"method":"PATCH"},"action":{"kind":"status","status":500}}'
   curl -X POST URL${CONTROL_PATH} -d '{"command":"cutWatches"}'

@@ -270,7 +270,7 @@ export const ALERTS: readonly Alert[] = [
     severity: "warning",
     expr: 'sum by (job, expires) (ironfence_bmc_certificates{expires!="later"}) > 0',
     forMinutes: 60,
-    summary: "TLS certificates of BMCs expire: {{ $labels.expires }}",
+    summary: "TLS certificates of BMCs expire soon or have expired: {{ $labels.expires }}",
     example: {
       series: { [`ironfence_bmc_certificates{${JOB},expires="within_7d"}`]: always(1) },
       labels: { ...OF_JOB, expires: "within_7d" },
@@ -281,7 +281,7 @@ export const ALERTS: readonly Alert[] = [
     severity: "warning",
     expr: 'sum by (job, protocol) (rate(ironfence_bmc_request_seconds_count{result!="ok"}[30m])) / sum by (job, protocol) (rate(ironfence_bmc_request_seconds_count[30m])) > 0.2',
     forMinutes: 15,
-    summary: "More than a fifth of all calls of BMCs by {{ $labels.protocol }} fail",
+    summary: "More than a fifth of all calls to BMCs by {{ $labels.protocol }} fail",
     example: {
       series: {
         [`ironfence_bmc_request_seconds_count{${JOB},protocol="redfish",operation="identify",result="ok"}`]: "0+10x120",

@@ -5,8 +5,7 @@ import { TIERS } from "./tiers.ts";
 
 const USAGE = `npm run nightly -- [options]
 
-Runs the checks that take too long for .ci/run, one after the other, and prints at the end what ran. A tier that fails
-does not keep the others from running. Ends with 1 if a tier failed or could not run. Run .ci/run once before: it
+Runs the checks that take too long for .ci/run, one after the other, and prints the results at the end. If a tier fails, the others still run. Exits with 1 if a tier failed or could not run. Run .ci/run once before: it
 installs what the end-to-end tests need.
 
   --only NAME   one tier; may be given several times

@@ -26,7 +26,7 @@ interface Crd {
   };
 }
 
-/** @param path returns the path of a file of this repository. */
+/** @param path function that returns the path of a file in this repository. */
 export async function olmFiles(path: (name: string) => string): Promise<Map<string, string>> {
   const read = (name: string): Promise<string> => readFile(path(name), "utf8");
   const { version } = JSON.parse(await read("package.json")) as { version: string };

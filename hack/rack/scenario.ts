@@ -6,14 +6,14 @@ import type { Rack } from "./rack.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 
 /** Help on scenario files. */
-export const SCENARIO_HELP = `A scenario file is a list in YAML or JSON; each step happens so many milliseconds after the start:
+export const SCENARIO_HELP = `A scenario file is a list in YAML or JSON; each step happens afterMs milliseconds after the start:
 
   - { afterMs: 5000, host: host-1, command: { do: hang } }
   - { afterMs: 6000, bmc: host-1, fault: { times: 1, action: { type: restartBmc, effect: done, downMs: 8000 } } }
-  - { afterMs: 9000, bmc: host-1, fault: null }     # all its faults off
+  - { afterMs: 9000, bmc: host-1, fault: null }     # removes all its faults
 
 Commands, to hosts: hang, resume, failDisk, cutMains, restoreMains, order (order), reachability (reachability: up, refused or
-silent), restartBmc (downMs), delayOrders (delayMs). Lies of a BMC: pretendPower (power, forMs), freezePower (forMs: stale),
+silent), restartBmc (downMs), delayOrders (delayMs). False reports of a BMC: pretendPower (power, forMs), freezePower (forMs: old state),
 flapPower (forMs: every other reading is Off), pretendIdentity (identity), rewire (host: another host answers).
 `;
 

@@ -148,21 +148,21 @@ export class FaultBook {
 
 /** Help on the faults. */
 export const FAULTS_HELP = `A fault: {"match":{"method":"POST","path":"REGEXP"},"times":N,"every":N,"action":{"type":...}}, without match for all requests,
-without times until it is switched off, with every for each n-th of them. Of several that match the newest is applied. Actions:
+without times until it is removed, with every for the first of each N. If several match, the newest applies. Actions:
 
   delay delayMs                      slow
   trickle everyMs                    slow: the answer comes byte by byte
-  hang effect                        no answer ever; effect: none (nothing was done) or done
-  drop effect                        the connection is reset in place of the answer
+  hang effect                        no answer; effect: none (the request has no effect) or done
+  drop effect                        the connection is reset instead of an answer
   restartBmc effect, downMs          the BMC restarts in the middle of it
-  status status [headers] [body]     for example 401, 403, 409, 412, 429, 500, 503, in place of any effect
+  status status [headers] [body]     for example 401, 403, 409, 412, 429, 500, 503, without any effect
   sessionsFull                       logins are refused as if the session table were full
   task [retryAfterSeconds] [endless] power orders run as tasks, which may never end
   refuseNoChange status              orders that would change nothing are refused
   override [properties] [without] [withoutHeaders]
-                                     the answer says something else
+                                     the answer has other properties or headers
   body text                          the answer is this text
-  truncate, garbage                  the answer ends half way; is not HTTP
+  truncate, garbage                  the answer ends half-way; is not HTTP
   huge sizeBytes, deep depth         a large, a deeply nested answer
   badTls how                         how: expired, otherName, otherAuthority, oldVersion, garbage or silent
 `;

@@ -19,11 +19,11 @@ const HELP = `Simulated hosts behind Redfish BMCs, on 127.0.0.1.
 Usage: npx node hack/redfish-mock/main.ts [options]
 
   --hosts N               hosts, named host-1 to host-N (1)
-  --shared                one server fronts all hosts; otherwise each host has its own
+  --shared                one server for all hosts; otherwise each host has its own
   --port P                port of the first server, the next ones follow; 0: any free ones (8000)
   --control-port P        port of the control endpoint (0: any free one)
   --tls                   HTTPS, with a certificate of a CA made for this run
-  --ca-file FILE          where to write that CA's certificate
+  --ca-file FILE          file to which the certificate of that CA is written
   --username NAME         (admin)
   --password TEXT         (password; not a secret: this is a mock)
   --sessions N            size of the session table (8)
@@ -35,7 +35,7 @@ Usage: npx node hack/redfish-mock/main.ts [options]
   --scenario FILE         commands and faults to play, see below
   --help
 
-The control endpoint shows what is true, and switches faults:
+The control endpoint shows the real state and injects faults:
 
 ${CONTROL_HELP}
 ${SCENARIO_HELP}

@@ -11,16 +11,15 @@ const HELP = `Makes everything that a release publishes, in one folder. It publi
   npm run release -- --base-url https://HOST/PATH --registry HOST/PATH [--output FOLDER]
                     the commit must carry the version's tag
   npm run release -- --dry-run [--output FOLDER]
-                    any commit, also with changes
+                    any commit, even with uncommitted changes
 
   --base-url URL    where the files will be downloaded; the manifest for krew names it
   --registry NAME   where the image will be pulled from, such as ghcr.io/example; the chart and the manifests name it
   --output FOLDER   dist/release by default; it must be empty or hold an earlier release, which is deleted first
   --dry-run         tries a release: no tag and no entry in CHANGELOG.md is needed
 
-The folder gets the Helm chart, the manifests (deploy, with the bundle of OLM, and examples), an image and a single executable for amd64 and arm64, the kubectl plugin with its
-manifest, bills of materials (CycloneDX), the notes and SHA256SUMS. The same commit gives the same files. Needs what
-\`npm run image -- --help\` names. Takes about two minutes.
+The folder contains the Helm chart, the manifests (deploy, with the bundle of OLM, and examples), an image and a single executable for amd64 and arm64, the kubectl plugin with its
+manifest, bills of materials (CycloneDX), the notes and SHA256SUMS. The same commit gives the same files. It has the same requirements as \`npm run image\` (see its --help), and takes about two minutes.
 `;
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -55,7 +54,9 @@ if (values.help) {
 } else if (problems.length > 0) {
   for (const problem of problems) process.stderr.write(`error: ${problem}\n`);
   if (!values["dry-run"])
-    process.stderr.write("\n`npm run release -- --dry-run` tries a release from any commit, also with changes.\n");
+    process.stderr.write(
+      "\n`npm run release -- --dry-run` tries a release from any commit, even with uncommitted changes.\n",
+    );
   process.exitCode = 2;
 } else {
   await rm(values.output, { recursive: true, force: true });

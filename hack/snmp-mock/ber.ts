@@ -1,4 +1,4 @@
-// BER of SNMP for the mock. It shares no code with the driver, so that both cannot have the same mistake.
+// BER of SNMP for the mock. It shares no code with the driver, so a mistake in one of them does not go unnoticed.
 
 export const TAG = {
   integer: 0x02,

@@ -26,7 +26,7 @@ void describe("the night shift with the real waiting time of a rule", () => {
     const { world } = night;
     const flags = [`--metrics-bind-address=${night.metrics}`];
     await world.agents[0]?.stop();
-    // Its permissions are missing.
+    // The permissions of the family bare-metal-host are missing.
     await world.startAgent([...flags, "--families=node-health-check,bare-metal-host"]);
     const is = async (state: string): Promise<boolean> => (await night.stateOf(ALERT)) === state;
     await eventually(`${ALERT} is pending`, 60_000, () => is("pending"));

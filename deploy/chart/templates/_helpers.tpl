@@ -14,7 +14,7 @@ app.kubernetes.io/name: ironfence
 {{ include "ironfence.moreLabels" . }}
 {{- end -}}
 
-{{/* Labels of an object, and more of its own, which win over commonLabels. Takes a dict: root and labels. */}}
+{{/* Labels of an object. Its own labels take precedence over commonLabels. Takes a dict: root and labels. */}}
 {{- define "ironfence.labelsWith" -}}
 {{- mergeOverwrite (include "ironfence.labels" .root | fromYaml) (include "ironfence.ownLabels" .labels | fromYaml) | toYaml -}}
 {{- end -}}
@@ -24,7 +24,7 @@ app.kubernetes.io/name: ironfence
 {{- omit (. | default dict) "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "app.kubernetes.io/version" "helm.sh/chart" | toYaml -}}
 {{- end -}}
 
-{{/* The labels by which everything selects the agents: the same as in deploy/kustomize. */}}
+{{/* The labels by which all selectors find the agents: the same as in deploy/kustomize. */}}
 {{- define "ironfence.selector" -}}
 app.kubernetes.io/name: ironfence
 {{- end -}}
@@ -57,7 +57,7 @@ objects that stay when the release is uninstalled.
 {{- $text -}}
 {{- end -}}
 
-{{/* The files of families whose permissions the values ask for, as a JSON list. */}}
+{{/* The files of the families whose permissions the values request, as a JSON list. */}}
 {{- define "ironfence.families" -}}
 {{- $needed := dict
   "node-health-check" (list)
@@ -111,7 +111,7 @@ objects that stay when the release is uninstalled.
 {{- end }}
 {{- end -}}
 
-{{/* Peers of a NetworkPolicy for a list of networks: all but link-local addresses, at which clouds hand out credentials, if it is empty. */}}
+{{/* Peers of a NetworkPolicy for a list of networks. If the list is empty, all addresses except link-local ones, at which clouds serve credentials. */}}
 {{- define "ironfence.networks" -}}
 {{- range (. | default (list "0.0.0.0/0" "::/0")) }}
 - ipBlock:
@@ -158,7 +158,7 @@ roleRef:
 subjects: {{- toYaml .subjects | nindent 2 }}
 {{- end -}}
 
-{{/* Values that contradict each other. */}}
+{{/* Fails if values contradict each other. */}}
 {{- define "ironfence.contradictions" -}}
 {{- $values := .Values -}}
 {{- $families := include "ironfence.families" . | fromJsonArray -}}
