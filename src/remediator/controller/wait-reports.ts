@@ -1,20 +1,20 @@
 import type { Decision } from "../machine/model/decision/decision.ts";
 import type { State } from "../machine/model/decision/state.ts";
 
-/** Reports that are stored at the same time. */
+/** How many reports are stored at the same time. */
 const AT_ONCE = 4;
-/** When a remediation tries again that was not woken before. */
+/** When a remediation that was not woken tries again. */
 const TRY_AGAIN_MS = 60_000;
 
 /**
- * Stores the reports of remediations that only wait a few at a time. Half of all nodes may fail at once: what thousands
- * of remediations write that do nothing yet must not delay the creation of others, nor the power-offs of those that
- * begin.
+ * Limits how many remediations that only wait store their reports at the same time. If half of all nodes fail together,
+ * the reports of thousands of waiting remediations must delay neither the creation of others nor the power-offs of
+ * those that begin.
  */
 export class WaitReports {
   readonly #wake: (key: string) => void;
   readonly #waiting = new Set<string>();
-  /** Woken, and not reconciled since. */
+  /** Remediations that were woken and not reconciled since. */
   readonly #woken = new Set<string>();
   #count = 0;
 
@@ -23,8 +23,8 @@ export class WaitReports {
   }
 
   /**
-   * Whether the remediation may store its report now. Then `end` has to be called. If not, it is woken when another
-   * report has been stored, and decides again.
+   * Whether the remediation may store its report now. If so, the caller must call `end`. If not, the remediation is
+   * woken when another report is stored, and decides again.
    */
   begin(key: string): { granted: true } | { granted: false; tryAgainMs: number } {
     this.#woken.delete(key);
@@ -58,8 +58,8 @@ export class WaitReports {
 }
 
 /**
- * Whether a decision only says what a remediation waits for that has not begun. The report of one that may inherit a
- * host does not wait: the host's owner looks for it before it powers the host on.
+ * Whether a decision only reports what a remediation that has not begun waits for. The report of one that may inherit a
+ * host is not delayed, because the owner of the host looks for it before it powers the host on.
  */
 export function isWaitReport({ name }: State, { status, effects }: Decision): boolean {
   const { phase, attempt } = status ?? {};
