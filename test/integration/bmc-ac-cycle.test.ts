@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { HostIdentity } from "../../src/bmc/identity/host-identity.ts";
 import { Topology } from "../../src/bmc/devices/topology.ts";
 import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
-import { CHASSIS, forever, hasCode, openFake, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import { CHASSIS, forever, hasCode, ok, openFake, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json } from "./bmc-fixture.ts";
 
 const TYPES = "ResetType@Redfish.AllowableValues";
@@ -11,6 +11,9 @@ const HPE = `${SYSTEM}/Actions/Oem/Hpe/HpeComputerSystemExt.SystemReset/`;
 const LENOVO = `${SYSTEM}/Actions/Oem/LenovoComputerSystem.SystemReset`;
 const DELL = `${CHASSIS}/Actions/Oem/DellOemChassis.ExtendedReset`;
 const NVIDIA = `${CHASSIS}/Actions/Oem/NvidiaChassis.AuxPowerReset`;
+const CHASSIS_COLLECTION = "/redfish/v1/Chassis";
+const BMC_0 = `${CHASSIS_COLLECTION}/BMC_0`;
+const BMC_0_RESET = `${BMC_0}/Actions/Oem/NvidiaChassis.AuxPowerReset`;
 const CHASSIS_RESET = `${CHASSIS}/Actions/Chassis.Reset`;
 
 /** The resources of each vendor, and the expected request. */
@@ -65,6 +68,18 @@ function off(bmc: FakeBmc, { system = {}, chassis = {} }: { system?: Json; chass
   bmc.override = ({ method, path }) => (method === "POST" && known.has(path) ? { status: 204 } : undefined);
 }
 
+/** As GB200 and GB300: the chassis with the action is another one than that to which the System links. */
+function giveUnlinked(bmc: FakeBmc, systems: readonly string[]): void {
+  off(bmc);
+  const ComputerSystems = systems.map((system) => ({ "@odata.id": system }));
+  const Oem = { "#NvidiaChassis.AuxPowerReset": { target: BMC_0_RESET, [TYPES]: ["AuxPowerCycle"] } };
+  bmc.override = ({ method, path }) => {
+    if (path === CHASSIS_COLLECTION) return ok({ Members: [{ "@odata.id": CHASSIS }, { "@odata.id": BMC_0 }] });
+    if (path === BMC_0) return ok({ ChassisType: "Module", Links: { ComputerSystems }, Actions: { Oem } });
+    return method === "POST" && path === BMC_0_RESET ? { status: 204 } : undefined;
+  };
+}
+
 /** The requests that were sent, without logins. */
 function sent(bmc: FakeBmc): unknown[] {
   return bmc.requests
@@ -117,6 +132,25 @@ describe("an AC cycle over Redfish", () => {
     it(`an AC cycle over Redfish is not sent to a chassis that ${what}`, async () => {
       await using bmc = await startFakeBmc();
       off(bmc, { chassis: { ...VENDORS["the standard's Chassis"]?.chassis, ...chassis } });
+      await assert.rejects(cycle(bmc), hasCode("Unsupported"));
+      assert.deepEqual(sent(bmc), []);
+    });
+  }
+
+  it("an AC cycle over Redfish is that of the chassis BMC_0 if that names this System alone, which does not link to it", async () => {
+    await using bmc = await startFakeBmc();
+    giveUnlinked(bmc, [SYSTEM]);
+    await cycle(bmc);
+    assert.deepEqual(sent(bmc), [{ path: BMC_0_RESET, body: { ResetType: "AuxPowerCycle" } }]);
+  });
+
+  for (const [what, systems] of [
+    ["names another System too", [SYSTEM, "/redfish/v1/Systems/2"]],
+    ["names no System", []],
+  ] as const) {
+    it(`an AC cycle over Redfish is not that of the chassis BMC_0 if that ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      giveUnlinked(bmc, systems);
       await assert.rejects(cycle(bmc), hasCode("Unsupported"));
       assert.deepEqual(sent(bmc), []);
     });

@@ -84,8 +84,8 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
     "cycle-of-enclosure",
     "redfish/orders/ac-cycle",
     "a chassis that may contain another host is not cycled",
-    "if (chassis === undefined || !isOfOneHost(origin, chassis.body, system.paths)) continue;",
-    "if (chassis === undefined || system.paths.length === 0) continue;",
+    "if (chassis === undefined || !isOfOneHost(origin, chassis.body, system.paths)) return undefined;",
+    "if (chassis === undefined || system.paths.length === 0) return undefined;",
     DRIVERS,
   ),
   bmc(

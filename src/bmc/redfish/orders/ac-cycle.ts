@@ -1,4 +1,4 @@
-import { objectAt, stringAt } from "../http/json.ts";
+import { linksAt, objectAt, stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Resource, Service } from "../session/service.ts";
@@ -38,6 +38,10 @@ const OF_CHASSIS: readonly Known[] = [
   { action: "#Chassis.Reset", type: STANDARD },
 ];
 
+const CHASSIS = "/redfish/v1/Chassis";
+/** The chassis of GB200 and GB300 that offers the action, to which their System does not link. */
+const NVIDIA_CHASSIS = "/BMC_0";
+
 /**
  * Finds the action of the System, or of a Chassis that powers only this System. Undefined if there is none: a Chassis
  * with other hosts is never cycled.
@@ -51,13 +55,20 @@ export async function findAcCycle(
   const system = parseSystem(origin, resource);
   const own = await offered(service, resource.body, OF_SYSTEM.slice(0, -1), signal);
   if (own !== undefined) return own;
+  const ofChassis = async (link: string): Promise<AcCycleAction | undefined> => {
+    const chassis = await service.find(pathOnOrigin(origin, link, "the link to a chassis"), signal);
+    if (chassis === undefined || !isOfOneHost(origin, chassis.body, system.paths)) return undefined;
+    return offered(service, chassis.body, OF_CHASSIS, signal);
+  };
   for (const link of system.chassis) {
-    const chassis = await service.find(pathOnOrigin(origin, link, "the link of the System to its chassis"), signal);
-    if (chassis === undefined || !isOfOneHost(origin, chassis.body, system.paths)) continue;
-    const found = await offered(service, chassis.body, OF_CHASSIS, signal);
+    const found = await ofChassis(link);
     if (found !== undefined) return found;
   }
-  return offered(service, resource.body, OF_SYSTEM.slice(-1), signal);
+  const standard = await offered(service, resource.body, OF_SYSTEM.slice(-1), signal);
+  if (standard !== undefined) return standard;
+  const all = await service.find(CHASSIS, signal);
+  const unlinked = linksAt(all?.body ?? {}, "Members").find((link) => link.endsWith(NVIDIA_CHASSIS));
+  return unlinked === undefined ? undefined : ofChassis(unlinked);
 }
 
 /** The first known action that a resource offers with its type. */
