@@ -121,7 +121,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   remediator(
     "prepared-all-at-once",
     "early/preparer",
-    "at most at most eight hosts are prepared at a time",
+    "at most eight hosts are prepared at a time",
     "node === undefined || this.#running.size >= PREPARED_AT_ONCE",
     "node === undefined",
     PREPARED_SIM,
