@@ -189,6 +189,7 @@ export class Pdus {
         })),
       forceOff: () => order("ForceOff"),
       on: () => order("On"),
+      hasNoBootOverride: true,
       setBootOverride: unsupported,
       readBootOverride: unsupported,
       close: async () => {

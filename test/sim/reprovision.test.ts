@@ -95,6 +95,19 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
+  it("a reprovision of a host without a boot override powers the host on again at once", () =>
+    World.run({ driven: ["n1"] }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
+      await world.phase("n1", "Undoing");
+      const undoneFromMs = world.clock.monotonicMs();
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False BMCUnsupported");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.ok(world.clock.monotonicMs() - undoneFromMs < 30_000, "it does not wait until the device is tried again");
+      world.assertClean();
+    }));
+
   it("a reprovision is never done to a control plane node", () =>
     World.run({ hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       await world.hang("n1");

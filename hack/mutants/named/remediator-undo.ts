@@ -186,6 +186,14 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
+    "unsupported-override-delays-on",
+    "machine/observe",
+    "a device that cannot set a boot override powers the host on at once",
+    'device: observations.device?.reason === "BMCUnsupported" ? undefined : observations.device,',
+    "device: observations.device,",
+    "test/sim/reprovision.test.ts",
+  ),
+  mutant(
     "override-handed-over",
     "machine/states/undoing-power",
     "no host is handed over to a successor while it would boot from the network next",

@@ -270,6 +270,8 @@ function afterStatusStored(observations: Observations, from: State, to: State): 
         claim: observations.claim?.owned === true ? observations.claim : undefined,
         // A reading On of one device says nothing about the others, which may have been turned off.
         power: nothingObservedOfAttempt().power,
+        // A device that cannot set a boot override can still power the host on.
+        device: observations.device?.reason === "BMCUnsupported" ? undefined : observations.device,
         taintCleared: false,
         marksCleared: false,
       };

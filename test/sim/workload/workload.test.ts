@@ -346,7 +346,7 @@ describe("a Cluster that is deleted during a fence", () => {
       const verdict = world.remediation("m1")?.status?.conditions?.find(({ type }) => type === "Succeeded");
       assert.match(
         verdict?.message ?? "",
-        /may still be OFF: take the out-of-service taint off .* power it on by hand/,
+        /may still be OFF: remove the out-of-service taint from .* power it on by hand/,
       );
       await ends(world);
       assert.deepEqual(world.powerLog, ["workload n1 ForceOff"]);
