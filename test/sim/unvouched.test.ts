@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
@@ -7,6 +9,8 @@ import { Metal3World } from "./metal3/world.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
+const SECOND = { namespace: NAMESPACE, name: "second" };
+const TIMED_OUT = { metadata: { annotations: { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" } } };
 const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
 
 /** Fences a node until it has the out-of-service taint. A pod keeps the remediation there. */
@@ -15,6 +19,21 @@ async function fence(world: World): Promise<void> {
   world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
   await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
   await world.clock.advance(2_000);
+}
+
+/** The host of n1 is off and has been handed over to a second remediation, which waits for admission. */
+async function inherit(world: World): Promise<void> {
+  await fence(world);
+  await world.hang("n2");
+  world.rack.bmc("n2").setReachability("refused");
+  world.remediate("n2");
+  await world.until("n2 waits", () => world.condition("n2", "Processing") === "True WaitingForTurn");
+  world.remediate("n1", {}, "second");
+  await world.until("the second waits", () => world.condition("second", "Processing") === "True HostBusy");
+  world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, TIMED_OUT);
+  await world.until("it has the host", () => world.condition("second", "Processing") === "True WaitingForTurn");
+  assert.equal(world.target("n1")?.status?.owner?.name, "second");
+  world.freePod();
 }
 
 /** Makes lists of a collection fail for the agent. @returns a function that ends this. */
@@ -205,5 +224,48 @@ describe("a remediation that has lost its finalizer", () => {
       remediations.mergePatch(KEY, { metadata: { finalizers: null } });
       await world.clock.advance(10_000);
       assert.equal(hasReason(world, "RemediationLost"), false, "nothing was lost");
+    }));
+
+  it("a remediation that waits in maintenance with a host that it inherited off gets its finalizer back, and powers the host on when it is deleted", () =>
+    World.run({ hosts: ["n1", "n2"], limits: { hosts: 1 } }, async (world) => {
+      await inherit(world);
+      const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
+      const targets = world.server.collection(FENCING_TARGETS);
+      targets.mergePatch(KEY, { spec: { maintenance: true } });
+      await world.until("it is held", () => world.condition("second", "Processing") === "True Maintenance");
+      remediations.mergePatch(SECOND, { metadata: { finalizers: null } });
+      await world.clock.advance(1_000);
+      remediations.delete(SECOND);
+      targets.mergePatch(KEY, { spec: { maintenance: false } });
+      await world.until("it is gone", () => world.remediation("second") === undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.equal(world.target("n1")?.status?.owner, undefined);
+    }));
+
+  it("a remediation without finalizer that waits with a host that it inherited off, and that another finalizer keeps, powers the host on", () =>
+    World.run({ hosts: ["n1", "n2"], limits: { hosts: 1 } }, async (world) => {
+      await inherit(world);
+      const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
+      remediations.mergePatch(SECOND, { metadata: { finalizers: ["example.com/audit"] } });
+      remediations.delete(SECOND);
+      await world.phase("second", "Failed");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.equal(world.target("n1")?.status?.owner, undefined);
+      remediations.mergePatch(SECOND, { metadata: { finalizers: null } });
+      await world.clock.advance(10_000);
+      assert.equal(hasReason(world, "RemediationLost"), false, "nothing was lost");
+    }));
+
+  it("a remediation that times out while it waits without finalizer gets one before its undo claims the host", () =>
+    World.run({}, async (world) => {
+      world.server.collection(FENCING_TARGETS).mergePatch(KEY, { spec: { maintenance: true } });
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.until("it is held", () => world.condition("n1", "Processing") === "True Maintenance");
+      assert.equal(world.remediation("n1")?.metadata.finalizers, undefined);
+      world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, TIMED_OUT);
+      await world.phase("n1", "Failed");
+      assert.equal(hasReason(world, "FinalizerPutBack"), false, "no user has removed it");
+      world.assertClean();
     }));
 });

@@ -12,7 +12,7 @@ import { decideNetworkBoot, decideReleasing } from "./states/releasing.ts";
 import { decidePoweringOn } from "./states/powering-on.ts";
 import { decideRejoining, isNewBoot } from "./states/rejoining.ts";
 import { decideRestoring } from "./states/restoring.ts";
-import { decideResolving } from "./states/resolving.ts";
+import { decideResolving, mayOweUndo } from "./states/resolving.ts";
 import { decideVerifying } from "./states/verifying.ts";
 import { HOLD_REREAD_MS } from "./model/decision/timings.ts";
 import { decideUndoing, isNodeAwaited, restoreDeletedNode } from "./states/undoing.ts";
@@ -146,9 +146,10 @@ function mayBeOrdered({ name }: State): boolean {
 
 function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
   const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
-  // If no host was claimed, there is nothing to undo. If one was, and the finalizer of another controller keeps the
-  // object, the remediation is undone.
-  if (deleting && !hasFinalizer && snapshot.status.target === undefined) return { notes: [], effects: [] };
+  const { state } = snapshot;
+  const attempt = "attempt" in state ? state.attempt : undefined;
+  // If there is nothing to undo, the finalizer of another controller keeps the object. Otherwise it is undone.
+  if (deleting && !hasFinalizer && !mayOweUndo(snapshot, attempt)) return { notes: [], effects: [] };
   // A health check deletes its remediation when the node is Ready. Such a remediation continues to its success.
   if (deleting && isNodeBack(snapshot)) return undefined;
   const outcome: Outcome | undefined = deleting
@@ -157,7 +158,6 @@ function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
       ? { verdict: "TimedOut", reason: "TimedOut", message: "the health check has timed this remediation out" }
       : undefined;
   if (outcome === undefined) return undefined;
-  const { state } = snapshot;
   // If the Machine was deleted, another controller powers the host, so the undo must not power it on.
   const given =
     state.name === "Provisioning" ? recordIfDeleted({ ...snapshot, attempt: state.attempt }, now) : undefined;

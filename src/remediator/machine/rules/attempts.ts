@@ -113,7 +113,11 @@ export function undo(
   outcome: Outcome,
   conditions: readonly ConditionUpdate[] = [],
 ): Decision {
-  const { strategy, state } = snapshot;
+  const { strategy, state, remediation } = snapshot;
+  // An undo claims the host. A remediation that ends while it waits may have no finalizer yet.
+  if (state.name === "Resolving" && !remediation.hasFinalizer && !remediation.deleting) {
+    return run({ do: "addFinalizer" });
+  }
   // A device that refuses permanently is called again after DEVICE_FINAL_RETRY_MS, so the undo must last longer.
   const patienceMs = snapshot.observations.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
   // A reading On counts only once an AC cycle can no longer cut the host off.

@@ -6,6 +6,7 @@ import { holdsOrder } from "../rules/waits/holds.ts";
 import { ensureNotStale } from "../rules/outage/stale-request.ts";
 import { nodeRecord } from "./verifying.ts";
 import type { Reason } from "../model/decision/reasons.ts";
+import { ownsHost } from "../model/facts/observations.ts";
 import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { Attempt } from "../model/decision/state.ts";
 import { mayHaveTurnedOff } from "../model/decision/state.ts";
@@ -25,6 +26,8 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   if (snapshot.unresolved) return resolve(snapshot, attempt, now);
   const stale = ensureNotStale(snapshot, attempt, now);
   if (stale !== undefined) return stale;
+  // Another client may have removed the finalizer since the claim.
+  if (!remediation.hasFinalizer && mayOweUndo(snapshot, attempt)) return run({ do: "addFinalizer" });
   if (snapshot.clusterProblem !== undefined)
     return blocked(snapshot.clusterProblem.reason, snapshot.clusterProblem.message);
   if (snapshot.node === undefined && snapshot.status.node === undefined) {
@@ -56,6 +59,19 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   if (admission === undefined) return run({ do: "askForAdmission" });
   if (!admission.granted) return block(snapshot, attempt, now, admission.reason, admission.message);
   return beginFirstAttempt(snapshot, attempt, host.facts, now);
+}
+
+/**
+ * Whether there may be something to undo although the remediation has not begun: a claim on a host, or a host that its
+ * last owner has left off.
+ */
+export function mayOweUndo(
+  { remediation, status, observations, host }: Snapshot,
+  attempt: Attempt | undefined,
+): boolean {
+  if (status.target !== undefined || ownsHost(observations)) return true;
+  if (attempt !== undefined && attempt.action !== "None") return true;
+  return host.found && host.facts.owner?.uid === remediation.uid;
 }
 
 /**

@@ -4,6 +4,16 @@ import { AWAY, EXCHANGED, NODELESS } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { resolving } from "./situations.ts";
 
+const FACTS = {
+  ref: { kind: "FencingTarget", namespace: "x", name: "n1", uid: "t" },
+  identity: undefined,
+  owner: undefined,
+  lastReboot: undefined,
+  isPoweredByMark: false,
+  takenBack: undefined,
+  isInUse: true,
+} as const;
+
 /** What a remediation does in Resolving. */
 export const RESOLVING_STEPS: readonly Step[] = [
   {
@@ -26,18 +36,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     given: resolving({
       observations: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } },
       other: {
-        host: {
-          found: true,
-          facts: {
-            ref: { kind: "FencingTarget", namespace: "x", name: "n1", uid: "t" },
-            identity: undefined,
-            owner: OWNER,
-            lastReboot: undefined,
-            isPoweredByMark: false,
-            takenBack: undefined,
-            isInUse: true,
-          },
-        },
+        host: { found: true, facts: { ...FACTS, owner: OWNER } },
       },
     }),
     expected: "stay (HostBusy)",
@@ -158,8 +157,41 @@ export const RESOLVING_STEPS: readonly Step[] = [
   },
   {
     name: "a remediation that is deleted before it has its finalizer does nothing",
-    given: resolving({ remediation: { deleting: true, hasFinalizer: false } }),
+    given: resolving({ remediation: { deleting: true, hasFinalizer: false }, observations: { claim: undefined } }),
     expected: "wait for a change",
+  },
+  {
+    name: "a remediation that is deleted after it has lost its finalizer is undone if it has claimed a host",
+    given: resolving({ remediation: { deleting: true, hasFinalizer: false } }),
+    expected: "→ Undoing (RemediationDeleted)",
+  },
+  {
+    name: "a remediation that may have inherited a host that is off is undone without a finalizer by the next agent",
+    given: resolving({
+      remediation: { deleting: true, hasFinalizer: false },
+      attempt: { action: "Inherited" },
+      observations: { claim: undefined },
+    }),
+    expected: "→ Undoing (RemediationDeleted)",
+  },
+  {
+    name: "a remediation whose host shows that it has claimed it is undone without a finalizer by the next agent",
+    given: resolving({
+      remediation: { deleting: true, hasFinalizer: false },
+      observations: { claim: undefined },
+      other: { host: { found: true, facts: { ...FACTS, owner: { ...OWNER, uid: "uid" } } } },
+    }),
+    expected: "→ Undoing (RemediationDeleted)",
+  },
+  {
+    name: "a remediation that has claimed a host and lost its finalizer gets it back while the host is held",
+    given: resolving({ remediation: { hasFinalizer: false }, stopped: "Maintenance", other: { admission: undefined } }),
+    expected: "addFinalizer",
+  },
+  {
+    name: "a remediation that times out while it waits has its finalizer before its undo",
+    given: resolving({ remediation: { hasFinalizer: false, timedOut: true }, observations: { claim: undefined } }),
+    expected: "addFinalizer",
   },
   {
     name: "no host is claimed for a Node that never existed",
