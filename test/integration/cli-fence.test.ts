@@ -561,7 +561,7 @@ describe("ironfence bmc reset --target", () => {
 
   test("ironfence bmc reset --target sends nothing while ironfence is paused: a host that is being fenced may depend on that BMC", async () => {
     await whilePaused(() =>
-      assertRefused(/nothing is sent, since ironfence is paused .*rewiring.*: ironfence resume/s),
+      assertRefused(/nothing is sent, since ironfence is paused .*rewiring.*: end the pause with ironfence resume/s),
     );
   });
 

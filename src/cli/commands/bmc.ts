@@ -73,7 +73,7 @@ async function resetTarget(
   const read = async (): ReturnType<typeof readTarget> => {
     const facts = await readTarget({ runtime, openDevice }, namespace, { targetName }, signal);
     // A fence in progress may need the BMC. While ironfence is paused, BMCs are left alone.
-    const paused = facts.paused === undefined ? [] : [`${facts.paused}: ironfence resume`];
+    const paused = facts.paused === undefined ? [] : [`${facts.paused}: end the pause with ironfence resume`];
     const obstacles = [...facts.obstacles, ...paused];
     if (obstacles.length === 0) return facts;
     throw new CommandRefusal("Refused", `${name}: nothing is sent, since ${obstacles.join("; and ")}`);

@@ -65,7 +65,7 @@ export function previewFence(facts: ClusterFacts, strategy: StrategyType): Fence
   const { name } = node.metadata;
   const obstacles = [...target.obstacles];
   const concerns = nodeConcerns(node, "Off");
-  if (target.paused !== undefined) obstacles.push(`${target.paused}: ironfence resume`);
+  if (target.paused !== undefined) obstacles.push(`${target.paused}: end the pause with ironfence resume`);
   if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
     obstacles.push(`node ${name} has the label ${EXCLUDE_FROM_REMEDIATION}=true`);
   }
