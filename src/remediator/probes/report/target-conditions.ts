@@ -169,7 +169,7 @@ function obstacleOf(devices: readonly DeviceProbe[]): TargetCondition | undefine
  * waits for the operator.
  */
 const USABLE_WITH_POWER =
-  "the host can be fenced while its BMC has power: if the power supply of the host also powers the BMC, a power failure stops both, unless another level of spec.devices has its own power";
+  "the host can be fenced while its BMC has power: if one power supply feeds both, a power failure makes the BMC unreachable, and only another level of spec.devices with its own power can prove the host off";
 
 /** Whether all devices are interfaces of one BMC, possibly with several protocols. Driver servers and PDUs are none. */
 function hasOneBmc(target: FencingTarget): boolean {
