@@ -219,7 +219,8 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
       return { requeueAfterMs: CONFLICT_RETRY_MS };
     }
     for (const announcement of decision.transitions) this.#family.record(check, announcement);
-    if (errors.length > 0) throw new AggregateError(errors, `${errors.length} actions of ${nameOf(check)} failed`);
+    if (errors.length > 0)
+      throw new AggregateError(errors, `actions of ${nameOf(check)} that failed: ${errors.length}`);
     const { nextCheckMs } = decision;
     if (nextCheckMs === undefined) return {};
     return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };
