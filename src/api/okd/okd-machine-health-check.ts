@@ -19,7 +19,7 @@ export const OKD_MACHINE_HEALTH_CHECKS = {
 } as const;
 /** On a health check: what is done to an unhealthy Machine if there is no template. */
 const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
-/** The value of that annotation with which a Machine is annotated for power fencing instead of being deleted. */
+/** The value of that annotation that asks for power fencing: the Machine is annotated for it instead of deleted. */
 const EXTERNAL_BAREMETAL = "external-baremetal";
 
 /**

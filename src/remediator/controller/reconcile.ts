@@ -299,7 +299,7 @@ export async function refresh(
     if (isKubeError(error, "NotFound")) return false;
     const isTransient = error instanceof DeadlineError || (isKubeError(error) && error.retryable);
     if (signal.aborted || !isTransient) throw error;
-    // The remediation may still exist. The guard of the next write or the next read shows whether it does.
+    // The remediation may still exist. The next read shows whether it does, and so does the guard of the next write.
     runtime.logger.warn({ ...fieldsOf(session), err: error }, "remediation not read live, will try again");
     return true;
   }

@@ -71,7 +71,7 @@ export async function findAcCycle(
   return unlinked === undefined ? undefined : ofChassis(unlinked);
 }
 
-/** The first known action that a resource offers with its type. */
+/** The first of the known actions that a resource offers, if it also allows the reset type of that action. */
 async function offered(
   service: Service,
   body: JsonObject,

@@ -65,7 +65,7 @@ export function ifMatch(etag: string | undefined, tries: number): string | undef
   if (etag === undefined) return tries === 1 ? undefined : "*";
   const inner = etag.replace(/^W\//, "").replaceAll(/["\\]/g, "");
   const strong = etag.replace(/^W\//, "");
-  // The tag is read again before each attempt, so the second one also succeeds after a concurrent change.
+  // The tag is read again before each attempt, so a second attempt also succeeds after a concurrent change.
   const tags = [etag, strong, ...(strong === `"${inner}"` ? [] : [`"${inner}"`])];
   return tags[tries - 1] ?? "*";
 }

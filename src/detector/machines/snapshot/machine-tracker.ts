@@ -75,7 +75,7 @@ export class MachineTracker {
 
   /** Judges all Machines again, because their Cluster has changed. */
   judgeAll(): void {
-    // A copy, because each Machine is removed and added again.
+    // A copy of the names, because the loop removes each Machine from the map and adds it again.
     for (const name of Array.from(this.#machines.keys())) this.#judgeAgain(name);
   }
 

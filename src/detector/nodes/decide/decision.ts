@@ -164,7 +164,7 @@ export type NodeAction =
     }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
-  /** A live read must confirm `because`. */
+  /** Read the CR live, and delete it only if `because` still holds. */
   | { type: "delete"; remediation: Remediation; because: DeletionReason }
   | RecordAttempts
   | { type: "renewLease"; node: Node; leaseDurationMs: number }

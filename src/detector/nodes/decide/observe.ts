@@ -35,7 +35,9 @@ export type NodeActionEvent =
   | { type: "deleted"; remediation: RemediationObject }
   | { type: "markedOld" | "confirmationConsumed"; nodeName: string };
 
-/** An event that may change the observations of a node. Watches show creations and deletions. */
+/**
+ * An event that may change the observations of a node. The creation or deletion of a CR is none: watches show those.
+ */
 export type NodeEvent =
   | Extract<NodeActionEvent, { nodeName: string }>
   /** The watch has reported another version of the node. */

@@ -121,8 +121,8 @@ export function isRebooted({ status }: Pick<AttemptSnapshot, "status">, node: No
 }
 
 /**
- * Whether the host of a node that is Ready again is on: the status of the Node may be older than a power-off. `Off`
- * needs two readings in a row. Until the power is clear, it is read again.
+ * Whether the host of a node that is Ready again is on. Ready alone does not show it, because the Node may have become
+ * Ready before a power-off. `Off` needs two readings in a row. Until then, the decision is to read the power again.
  */
 function readIfOn(snapshot: AttemptSnapshot, now: Now): "On" | "Off" | Decision {
   const { last, offReads } = snapshot.observations.power;
