@@ -16,8 +16,8 @@ export const KEY_ID = "ironfence";
 export const KEY = "0123456789abcdef0123456789abcdef";
 export const HOST = "/hosts/one";
 /**
- * "carries out refused orders late" powers the host off once its state has been read so often in a row. Counted, and not
- * timed: on a busy machine the orders that follow would find the host off.
+ * After this many reads of the state in a row, "carries out refused orders late" powers the host off. The reads are
+ * counted because, with a timer, the orders that follow would find the host off on a busy machine.
  */
 const LATE_GETS = 6;
 
