@@ -320,7 +320,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     DECIDE_RECORD,
   ),
   mutant(
-    "put-off-start-forgotten",
+    "postponed-start-forgotten",
     "machine/states/resolving",
     "a remediation whose report waits records its node as it was when it began to wait",
     "const waited = status.node?.wasReady === undefined ? observations.unreported : status.node;",
@@ -328,7 +328,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     DECIDE_RECORD,
   ),
   mutant(
-    "successor-report-put-off",
+    "successor-report-postponed",
     "controller/wait-reports",
     "the report of a remediation that waits for a host is stored at once: its owner looks for it before an On",
     'attempt?.action === "None" && effects.length === 0',

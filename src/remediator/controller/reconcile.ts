@@ -99,7 +99,7 @@ export async function reconcile(
       ? deps.waitReports.begin(keyText(keyOf(session.remediation)))
       : undefined;
     if (report?.granted === false) {
-      session.observe({ type: "ReportPutOff", node: decision.status?.node });
+      session.observe({ type: "ReportPostponed", node: decision.status?.node });
       return report.tryAgainMs;
     }
     const progress: CallProgress = { present: "store", startedMs: 0 };

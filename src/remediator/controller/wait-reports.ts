@@ -59,7 +59,7 @@ export class WaitReports {
 
 /**
  * Whether a decision only reports what a remediation that has not begun waits for. The report of one that may inherit a
- * host is not delayed, because the owner of the host looks for it before it powers the host on.
+ * host is not postponed, because the owner of the host looks for it before it powers the host on.
  */
 export function isWaitReport({ name }: State, { status, effects }: Decision): boolean {
   const { phase, attempt } = status ?? {};

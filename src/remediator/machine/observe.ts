@@ -28,7 +28,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
         ...observations,
         request: { isReady: event.isReady, isFoundUnhealthy: event.isFoundUnhealthy, atMs: event.atMs },
       };
-    case "ReportPutOff":
+    case "ReportPostponed":
       // The first postponed report that has a record of the node counts.
       return observations.unreported === undefined && event.node?.wasReady !== undefined
         ? { ...observations, unreported: event.node }

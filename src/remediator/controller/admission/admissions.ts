@@ -41,7 +41,7 @@ const REVIEW_MS = 5_000;
  * the work in a large outage grows with the square of the number of hosts.
  */
 const MANY_WAITING = 100;
-/** The longest time by which such a review is delayed. */
+/** The longest time by which such a review is postponed. */
 const REVIEW_PAUSE_MS = 100;
 
 /**
@@ -54,7 +54,7 @@ export class Admissions {
   readonly #granted = new Set<string>();
   readonly #waiting = new Map<string, BareMetalRemediation>();
   #reviewedAtMs = -Infinity;
-  #reviewPutOff: Timer | undefined;
+  #postponedReview: Timer | undefined;
   readonly #answers = new Map<string, { admission: Admission; atMs: number }>();
   /** By UID, the monotonic time since which a slot has been lapsing. */
   readonly #lapsingSinceMs = new Map<string, number>();
@@ -113,13 +113,13 @@ export class Admissions {
     const { clock } = this.#deps;
     const inMs = this.#reviewedAtMs + REVIEW_PAUSE_MS - clock.monotonicMs();
     if (this.#waiting.size < MANY_WAITING || inMs <= 0) this.#reviewNow();
-    else this.#reviewPutOff ??= clock.schedule(inMs, () => this.#reviewNow());
+    else this.#postponedReview ??= clock.schedule(inMs, () => this.#reviewNow());
   }
 
-  /** Cancels a delayed review. */
+  /** Cancels a postponed review. */
   close(): void {
-    this.#reviewPutOff?.cancel();
-    this.#reviewPutOff = undefined;
+    this.#postponedReview?.cancel();
+    this.#postponedReview = undefined;
   }
 
   #reviewNow(): void {

@@ -191,7 +191,7 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 
 /**
  * The subject as it is when its remediation begins. A remediation that waited for its host or for admission has already
- * stored this, or has put its report off.
+ * stored this, or has postponed its report.
  */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
   const { node, status, zone, subject, observations } = snapshot;

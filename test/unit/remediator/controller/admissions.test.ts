@@ -185,7 +185,7 @@ describe("an admission", () => {
     });
     admissions.withdraw("uid-r-0000");
     for (const { metadata } of all.slice(2, 800)) admissions.withdraw(metadata.uid);
-    assert.deepEqual([reviews, granted()], [100, []], "put off");
+    assert.deepEqual([reviews, granted()], [100, []], "postponed");
     await clock.advance(100);
     assert.deepEqual([reviews, granted()], [101, ["uid-r-0001"]]);
     admissions.withdraw("uid-r-0001");

@@ -51,7 +51,7 @@ describe("the reports of remediations that only wait", () => {
     assert.deepEqual(woken, ["e", "f"]);
   });
 
-  it("the report of a waiting remediation is one of those that are put off, unless it may inherit a host", () => {
+  it("the report of a waiting remediation is postponed, unless it may inherit a host", () => {
     const isReport = (changes: Omit<SnapshotChanges, "state">): boolean => {
       const made = snapshot({ state: "Resolving", ...changes });
       return isWaitReport(made.state, decide({ ...made, status: {} }, NOW));

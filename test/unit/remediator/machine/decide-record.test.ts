@@ -229,11 +229,11 @@ describe("the status that a decision stores", () => {
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
   });
 
-  it("the readiness of a node whose report was put off is stored as it was when the wait began", () => {
+  it("the readiness of a node whose report was postponed is stored as it was when the wait began", () => {
     const waited = { name: "n1", uid: "node-uid", bootID: "boot-1", bootIDAtStart: "boot-1", wasReady: false };
     const unstored = snapshot({ state: "Resolving" }).observations;
-    const first = observe(unstored, { type: "ReportPutOff", node: waited });
-    const later = observe(first, { type: "ReportPutOff", node: { ...waited, bootID: "boot-2", wasReady: true } });
+    const first = observe(unstored, { type: "ReportPostponed", node: waited });
+    const later = observe(first, { type: "ReportPostponed", node: { ...waited, bootID: "boot-2", wasReady: true } });
     const other = {
       node: node({ ready: "True", bootID: "boot-2" }),
       admission: { granted: false, reason: "WaitingForTurn", message: "third" },
@@ -241,7 +241,7 @@ describe("the status that a decision stores", () => {
     const recordOf = (observations: Partial<Observations>) =>
       decide({ ...snapshot({ state: "Resolving", observations, other }), status: {} }, NOW).status?.node;
     assert.deepEqual(recordOf(later), waited);
-    const unnamed = observe(unstored, { type: "ReportPutOff", node: { name: "n1" } });
+    const unnamed = observe(unstored, { type: "ReportPostponed", node: { name: "n1" } });
     assert.deepEqual([recordOf(unnamed)?.bootIDAtStart, recordOf(unnamed)?.wasReady], ["boot-2", true]);
   });
 
