@@ -176,7 +176,7 @@ const fencingTargetStatusSchema = z.object({
   enrolment: z
     .object({
       time: timeSchema.meta({
-        description: "When the enrolment showed that the host loses its power with these outlets.",
+        description: "When the enrolment showed that the host loses its power by these outlets alone.",
       }),
       enrolledBy: z.string().max(253).optional().meta({
         description: "The user who asked for the enrolment, by the name that the API server knows.",

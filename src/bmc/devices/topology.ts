@@ -23,7 +23,7 @@ export interface WholeReading extends PowerReading {
   bySupply?: true;
   /** All outlets of the host are on, and no other device shows the power of the host. */
   supplied?: true;
-  /** Some outlet of the host is off and no other device answers: its BMC may have no power either. */
+  /** Some outlet of the host is not on and no other device answers: its BMC may have no power either. */
   unsupplied?: true;
 }
 
@@ -31,7 +31,7 @@ export interface WholeReading extends PowerReading {
 export interface OnOptions {
   /** No other device is ordered on. */
   outletsOnly?: boolean | undefined;
-  /** It is asked between levels: to switch outlets on may take long. */
+  /** Returns what holds the order. It is called before each level, because switching outlets on may take long. */
   obstacle?: Obstacle;
 }
 
@@ -185,7 +185,7 @@ export class Topology {
    * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned
    * off. `Off` if one device shows Off, which proves nothing about the host; `bySupply` if all its outlets are off.
    * `On` if all devices of the first level with a result show On. If only outlets answer, `unsupplied` is set if
-   * one of them is off. If all are on, the power is `Unknown`, and `supplied` is set.
+   * one of them is not on. If all are on, the power is `Unknown`, and `supplied` is set.
    */
   async readWhole(signal: AbortSignal): Promise<WholeReading> {
     const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
@@ -260,7 +260,7 @@ export class Topology {
    * are first, because a BMC may need their power, and only outlets that are known to feed this host are switched on.
    * Fails if any device fails; `readPower` shows whether the host is on nevertheless.
    *
-   * @throws HeldError if something has begun to hold it meanwhile.
+   * @throws HeldError if `obstacle` held the order before all levels got it.
    */
   async on(signal: AbortSignal, { outletsOnly = false, obstacle = () => undefined }: OnOptions = {}): Promise<void> {
     const failures: BmcError[] = [];

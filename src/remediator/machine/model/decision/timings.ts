@@ -80,8 +80,8 @@ export const REQUEST_RECHECK_MAX_MS = 30_000;
 /** Interval between live reads of a hold. Usually the watch shows its end first. */
 export const HOLD_REREAD_MS = 5_000;
 /**
- * A kubelet's time-out for one renewal of its lease. If the agent sees a renewal later than this after the host was
- * proven off, the kubelet that sent it runs on another host.
+ * A kubelet's time-out for one renewal of its lease (its status update interval). If the agent sees a renewal later
+ * than this after the host was proven off, the kubelet that sent it runs on another host.
  */
 export const RENEWAL_TIMEOUT_MS = 10_000;
 /**
