@@ -256,7 +256,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "power-off-time-anew",
+    "power-off-time-restarted",
     "machine/states/verifying",
     "repeated orders do not extend the time of the first one",
     "deadlineMs: again ? attempt.deadlineMs : now.epochMs + strategy.powerOffTimeoutMs",

@@ -333,7 +333,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     UNREAD_SWITCH_SIM,
   ),
   mutant(
-    "drain-time-anew",
+    "drain-time-restarted",
     "machine/states/proven-off",
     "a proof that is lost and made again gives a release no more time",
     "attempt.releasingSinceMs ?? now.epochMs",
