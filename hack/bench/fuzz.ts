@@ -7,7 +7,7 @@ import { row } from "./report.ts";
 
 /** What one run of the fuzzer covers. */
 export interface FuzzOptions {
-  /** Inputs in all, shared out evenly. */
+  /** The total number of inputs, split evenly between the parsers. */
   inputCount: number;
   /** The time for each parser, instead of a number of inputs. */
   minutesEach: number | undefined;

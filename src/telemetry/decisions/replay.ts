@@ -3,7 +3,7 @@ import { decode, encode, LOG_VERSION } from "./entry.ts";
 
 /** The pure functions that a log is replayed with. */
 export interface PureFunctions {
-  /** By their names in the log. */
+  /** The functions that decide, by the names that the log gives them. */
   deciders: Readonly<Record<string, (input: Input, now: unknown, observations: unknown) => unknown>>;
   /** Returns the observations of a session that begins. */
   nothingObserved: () => unknown;

@@ -133,7 +133,8 @@ const TEXT_RULES: readonly TextRule[] = [
   },
   {
     kind: "named secret",
-    // The text of an XML element. The next two rules have the name in an attribute, or in the key of a property list.
+    // The text of an XML element that has such a name. The next two rules are for a name in an attribute, and for a
+    // name in a key of a property list.
     pattern: new RegExp(
       `(<(?:[\\w.-]{1,40}:)?[\\w.-]{0,40}(?:${NAMES})[\\w.-]{0,20}(?:\\s[^<>\\n]{0,500})?(?<!/)>)[^<\\n${MARK_RANGE}]{0,400}(?:<!\\[CDATA\\[[^\\n]{0,4000}?\\]\\]>|[^<\\s${MARK_RANGE}][^<\\n${MARK_RANGE}]{0,4000})`,
       "giu",

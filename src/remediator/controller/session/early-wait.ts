@@ -2,8 +2,8 @@
 export const EARLY_WAIT_MAX_MS = 660_000;
 
 /**
- * How long a host that was released early must still stay off. The end is a time of the API server's clock. After this
- * process has seen it once, the monotonic clock bounds the wait, so that a change of a clock cannot keep a host off.
+ * How long a host that was released early must still stay off. The end is a time of the API server's clock. The first
+ * call also sets an end on the monotonic clock, so that a change of the API server's clock cannot keep the host off.
  */
 export class EarlyWait {
   #untilMs: number | undefined;

@@ -44,9 +44,9 @@ export interface EffectSession {
 
 /** What effects act on. */
 export interface EffectContext {
-  /** Of the cluster that holds the remediation, its target and its Machine. */
+  /** Reaches the cluster that holds the remediation, its target and its Machine. */
   runtime: KubeRuntime;
-  /** Of the cluster that holds the node, its lease, its pods and their volumes. */
+  /** Reaches the cluster that holds the node, its lease, its pods and their volumes. */
   nodeRuntime: KubeRuntime;
   session: EffectSession;
   /** Undefined if the host cannot be found. */

@@ -90,8 +90,8 @@ function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): n
  *   renewal since.
  * - If Kubernetes already considers the node dead, its silence before the order counts too, by the clock of the API
  *   server if it stamps writes. A single lost request costs a kubelet one more time-out.
- * - If the remediation began early, its node may say that it is Ready long after its host has lost power. Then all
- *   silence counts that this agent has seen since the last change of the lease, before the order and after it.
+ * - If the remediation began early, its node may say that it is Ready long after its host has lost power. Then the
+ *   silence counts from the last change of the lease that this agent has seen, even if that was before the order.
  * - Silence does not count while the API server was unreachable, or before this process had contact with it.
  */
 export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, provenAtMs: number): number {
