@@ -73,7 +73,7 @@ export interface Metal3Hosts {
   machines: readonly MachineSpec[];
   /**
    * Hosts without a consumer, which are off. When the Machine `NAME` is deleted, its successor gets the spare host
-   * `NAME-anew`. The simulated MachineSet and provider of this world do this.
+   * `NAME-successor`. The simulated MachineSet and provider of this world do this.
    */
   spares?: readonly HostSpec[];
   /** BareMetalHosts that no Machine uses. Their nodes belong to the management cluster. */
@@ -211,7 +211,7 @@ export async function startMetal3World(
 
 /** The name of the Machine that replaces another one. Its host has the same name. */
 export function successorOf(name: string): string {
-  return `${name}-anew`;
+  return `${name}-successor`;
 }
 
 /**

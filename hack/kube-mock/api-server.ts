@@ -9,7 +9,7 @@ import { ApiError } from "./api-error.ts";
 import { Catalog } from "./catalog.ts";
 import { ConnectionLost } from "./connection.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS, customResources } from "./custom-resources.ts";
-import { FaultPlan } from "./faults.ts";
+import { ActiveFaults } from "./faults.ts";
 import type { FaultAction, Faults, FaultSubject } from "./faults.ts";
 import { createTransport } from "./in-process-transport.ts";
 import { isObject, objectOf, textOf } from "./json.ts";
@@ -122,7 +122,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 }
 
 class InMemoryApiServer implements ApiServer {
-  readonly faults = new FaultPlan();
+  readonly faults = new ActiveFaults();
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #bookmarkPeriodMs: number;

@@ -75,7 +75,7 @@ interface LiveWatch {
 }
 
 /** Holds the active faults, and the open watches that they may affect. */
-export class FaultPlan implements Faults {
+export class ActiveFaults implements Faults {
   #faults: Fault[] = [];
   #lags: { match: RequestMatch; lagMs: number }[] = [];
   readonly #watches = new Set<LiveWatch>();

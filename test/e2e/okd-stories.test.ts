@@ -452,7 +452,7 @@ function consumerOf(name: string): ConsumerRef {
 }
 
 function successorOf(name: string): string {
-  return `${name}-anew`;
+  return `${name}-successor`;
 }
 
 function machineSet(): Manifest {

@@ -43,9 +43,9 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     await applyExample("machine-health-check", ["reboot-then-replace", "workers"], (text) =>
       text.replace('"40%"', '"100%"').replaceAll('"timeoutSeconds":120', '"timeoutSeconds":1'),
     );
-    await applyExample("reprovision", ["install-anew"]);
+    await applyExample("reprovision", ["install-again"]);
     await applyExample("node-health-check-with-reprovision", ["reboot", "workers"], (text) =>
-      text.replaceAll('"duration":"300s"', '"duration":"1s"').replace('"name":"reprovision"', '"name":"install-anew"'),
+      text.replaceAll('"duration":"300s"', '"duration":"1s"').replace('"name":"reprovision"', '"name":"install-again"'),
     );
     await world.startAgent(["--families=node-health-check,machine-health-check,bare-metal-host"]);
     await look.explain("all workers are healthy", async () => {

@@ -33,9 +33,9 @@ interface Agent {
 let clock: VirtualClock;
 let server: ApiServer;
 
-beforeEach(startAnew);
+beforeEach(createServer);
 
-function startAnew(): void {
+function createServer(): void {
   clock = new VirtualClock();
   server = createApiServer({ clock, random: evenRandom });
   for (const name of NAMES) free(CLUSTER, name);
@@ -123,7 +123,7 @@ describe("two installations", () => {
 
   it("two installations follow each other once the first has been gone for a lease duration, and not before it has stopped", async () => {
     for (const cutAfterMs of [0, 700, 1_999, 2_000]) {
-      startAnew();
+      createServer();
       const a = agent("a", "first");
       await clock.advance(1_000);
       const b = agent("b", "second");
@@ -360,7 +360,7 @@ describe("an API server that forbids a lease of the cluster", () => {
 
   it("an API server that forbids a lease of the cluster has the lease taken once it allows that, and ends the term if another installation has it by then", async () => {
     for (const other of [undefined, "default/second"]) {
-      startAnew();
+      createServer();
       let allow = hamper("a", CLUSTER, REFUSED);
       const a = agent("a", "first");
       await clock.advance(DURATION_MS + 2 * RETRY_MS);
@@ -387,7 +387,7 @@ describe("an API server that forbids a lease of the cluster", () => {
       { kind: "status", status: 401 },
       { kind: "drop" },
     ] as const) {
-      startAnew();
+      createServer();
       const mend = hamper("a", CLUSTER, action);
       const a = agent("a", "first");
       await clock.advance(120_000);

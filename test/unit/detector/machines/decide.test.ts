@@ -287,8 +287,8 @@ describe("a MachineHealthCheck", () => {
     );
     assert.ok(reportedBy(decideFor([factsOf({ machine, health: HEALTHY })])).includes("m0 no ExternallyRemediated"));
     const conditions = conditionsOf({ ExternallyRemediated: { status: "True", sinceMs: T0, reason: "Succeeded" } });
-    const anew = decideFor([factsOf({ machine: machineOf("m0", { status: { conditions } }) })]);
-    assert.ok(reportedBy(anew).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
+    const afterwards = decideFor([factsOf({ machine: machineOf("m0", { status: { conditions } }) })]);
+    assert.ok(reportedBy(afterwards).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
   it("a MachineHealthCheck shows on the health check of v1beta1 what v1beta2 shows on machines", () => {

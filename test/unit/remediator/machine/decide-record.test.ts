@@ -9,7 +9,7 @@ import { DEVICE_FINAL_RETRY_MS } from "../../../../src/remediator/machine/model/
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,
-  machineSeen,
+  machineRead,
   node,
   NOW,
   ordered,
@@ -261,7 +261,7 @@ describe("the status that a decision stores", () => {
   it("the node of a Machine is stored with its cluster", () => {
     const fresh = snapshot({
       state: "Resolving",
-      observations: machineSeen("n1"),
+      observations: machineRead("n1"),
       other: { unresolved: true, clusterUid: "c" },
     });
     const { status } = decide({ ...fresh, status: {} }, NOW);
@@ -271,7 +271,7 @@ describe("the status that a decision stores", () => {
   });
 
   it("a Machine's cluster is stored as the agent's own only if the operator has set it", () => {
-    const observations = machineSeen(undefined);
+    const observations = machineRead(undefined);
     const of = (ids: { clusterUid?: string; isOwnCluster?: boolean }) =>
       decide(
         { ...snapshot({ state: "Resolving", observations, other: { unresolved: true, ...ids } }), status: {} },

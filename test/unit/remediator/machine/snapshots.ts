@@ -271,7 +271,7 @@ export function announced(): Condition {
 }
 
 /** A live Machine of Cluster w1 that names `nodeName`. */
-export function machineSeen(
+export function machineRead(
   nodeName: string | undefined,
   changes: Record<string, string> = {},
   providerID?: string,

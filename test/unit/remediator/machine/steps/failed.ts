@@ -1,5 +1,5 @@
 import { announced, node } from "../snapshots.ts";
-import { AWAY, BACKUP, clusterSeen } from "./fixtures.ts";
+import { AWAY, BACKUP, clusterChecked } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { failed } from "./situations.ts";
 
@@ -7,7 +7,7 @@ import { failed } from "./situations.ts";
 export const FAILED_STEPS: readonly Step[] = [
   {
     name: "a Cluster that was deleted changes no verdict",
-    given: failed({ remediation: { hasFinalizer: false }, observations: clusterSeen(true), other: AWAY }),
+    given: failed({ remediation: { hasFinalizer: false }, observations: clusterChecked(true), other: AWAY }),
     expected: "wait for a change",
   },
   {

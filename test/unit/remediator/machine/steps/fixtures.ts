@@ -107,7 +107,7 @@ export const DRAINED = { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks:
 
 export const SAID_PAUSED = { conditions: [said("Paused", "by a test")] };
 
-export const clusterSeen = (gone: boolean): Pick<Observations, "cluster"> => ({
+export const clusterChecked = (gone: boolean): Pick<Observations, "cluster"> => ({
   cluster: { gone, atMs: NOW.monotonicMs },
 });
 

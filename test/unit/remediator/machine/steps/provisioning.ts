@@ -1,4 +1,4 @@
-import { AWAY, clusterSeen, SAID_AWAY } from "./fixtures.ts";
+import { AWAY, clusterChecked, SAID_AWAY } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { provisioning } from "./situations.ts";
 
@@ -52,7 +52,7 @@ export const PROVISIONING_STEPS: readonly Step[] = [
       strategy: { via: "MachineDeletion" },
       attempt: { kind: "Reprovision" },
       status: SAID_AWAY,
-      observations: clusterSeen(false),
+      observations: clusterChecked(false),
       other: AWAY,
     }),
     expected: "wait",

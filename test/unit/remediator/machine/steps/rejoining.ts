@@ -1,5 +1,5 @@
-import { announced, machineSeen, node, NOW, said, STALE_LEASE } from "../snapshots.ts";
-import { AWAY, BACKUP, bootless, clusterSeen, NODELESS, RENEWED, SAID_AWAY, TAKEN_BACK } from "./fixtures.ts";
+import { announced, machineRead, node, NOW, said, STALE_LEASE } from "../snapshots.ts";
+import { AWAY, BACKUP, bootless, clusterChecked, NODELESS, RENEWED, SAID_AWAY, TAKEN_BACK } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { rejoining } from "./situations.ts";
 
@@ -71,17 +71,17 @@ export const REJOINING_STEPS: readonly Step[] = [
   },
   {
     name: "the Cluster is not looked up again for a while",
-    given: rejoining({ status: SAID_AWAY, observations: clusterSeen(false), other: AWAY }),
+    given: rejoining({ status: SAID_AWAY, observations: clusterChecked(false), other: AWAY }),
     expected: "wait",
   },
   {
     name: "a remediation does not wait for a Cluster that was deleted",
-    given: rejoining({ status: SAID_AWAY, observations: clusterSeen(true), other: AWAY }),
+    given: rejoining({ status: SAID_AWAY, observations: clusterChecked(true), other: AWAY }),
     expected: "→ Undoing (ClusterGone)",
   },
   {
     name: "a cluster that can be reached is used, though its Cluster was missing before",
-    given: rejoining({ observations: { ...clusterSeen(true), devicesClosed: true } }),
+    given: rejoining({ observations: { ...clusterChecked(true), devicesClosed: true } }),
     expected: "wait",
   },
   {
@@ -96,7 +96,7 @@ export const REJOINING_STEPS: readonly Step[] = [
   },
   {
     name: "the node that a Machine has become after the power-on is stored",
-    given: rejoining({ observations: { devicesClosed: true, ...machineSeen("n7") }, other: NODELESS }),
+    given: rejoining({ observations: { devicesClosed: true, ...machineRead("n7") }, other: NODELESS }),
     expected: "stay (NodeNamed)",
   },
   {

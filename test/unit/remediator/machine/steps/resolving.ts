@@ -1,5 +1,5 @@
 import { ownNodeMessage } from "../../../../../src/remediator/machine/rules/preconditions.ts";
-import { machineSeen, NOW, OWNER, said, snapshot, TARGET_GONE } from "../snapshots.ts";
+import { machineRead, NOW, OWNER, said, snapshot, TARGET_GONE } from "../snapshots.ts";
 import { AWAY, EXCHANGED, NODELESS } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { resolving } from "./situations.ts";
@@ -100,18 +100,18 @@ export const RESOLVING_STEPS: readonly Step[] = [
   },
   {
     name: "the subject that a Machine names is stored",
-    given: resolving({ observations: machineSeen("n1"), other: { ...NODELESS, unresolved: true } }),
+    given: resolving({ observations: machineRead("n1"), other: { ...NODELESS, unresolved: true } }),
     expected: "stay (SubjectResolved)",
   },
   {
     name: "the subject of a Machine is not stored while its cluster cannot be identified",
-    given: resolving({ observations: machineSeen("n1"), other: { ...NODELESS, ...AWAY, unresolved: true } }),
+    given: resolving({ observations: machineRead("n1"), other: { ...NODELESS, ...AWAY, unresolved: true } }),
     expected: "stay (ClusterUnreachable)",
   },
   {
     name: "a Machine whose cluster has been disconnected for a while is read again",
     given: resolving({
-      observations: machineSeen("n1", {}, undefined, NOW.monotonicMs - 30_000),
+      observations: machineRead("n1", {}, undefined, NOW.monotonicMs - 30_000),
       other: { ...NODELESS, ...AWAY, unresolved: true },
     }),
     expected: "resolveSubject",
@@ -120,7 +120,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     name: "a Machine is refused if its annotation names another node",
     given: resolving({
       remediation: { named: "n2" },
-      observations: machineSeen("n1"),
+      observations: machineRead("n1"),
       other: { ...NODELESS, unresolved: true },
     }),
     expected: "→ Undoing (SubjectMismatch)",

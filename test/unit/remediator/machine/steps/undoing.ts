@@ -2,7 +2,7 @@ import { ORDERS_MAX } from "../../../../../src/remediator/machine/rules/orders/p
 import { DEVICE_AWAY, MISMATCH, NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING, ordered } from "../snapshots.ts";
 import {
   AWAY,
-  clusterSeen,
+  clusterChecked,
   CUT_OFF,
   EXCHANGED,
   HALF_ON,
@@ -291,7 +291,7 @@ export const UNDOING_STEPS: readonly Step[] = [
   },
   {
     name: "an undo does not power on a host of a deleted Cluster while the taint may stand",
-    given: undoing({ status: { target: TARGET }, observations: clusterSeen(true), other: AWAY }),
+    given: undoing({ status: { target: TARGET }, observations: clusterChecked(true), other: AWAY }),
     expected: "closeDevices",
   },
   {
@@ -301,7 +301,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       identity: "verified",
       read: "Off×1",
       successor: "none",
-      observations: { ...clusterSeen(true) },
+      observations: { ...clusterChecked(true) },
       other: { ...AWAY, ...UNUSED },
     }),
     expected: "stay (PoweringOnAgain), powerOn",
@@ -314,7 +314,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       identity: "verified",
       read: "Off×1",
       successor: "none",
-      observations: { ...clusterSeen(true) },
+      observations: { ...clusterChecked(true) },
       other: AWAY,
     }),
     expected: "stay (PoweringOnAgain), powerOn",

@@ -1,6 +1,6 @@
 import { ownNodeMessage } from "../../../../../src/remediator/machine/rules/preconditions.ts";
 import { BACKUP_BYTES_MAX } from "../../../../../src/remediator/machine/node-patches/node-backup.ts";
-import { machineSeen, node, NOW, READ_OFF, said, snapshot, STALE_LEASE } from "../snapshots.ts";
+import { machineRead, node, NOW, READ_OFF, said, snapshot, STALE_LEASE } from "../snapshots.ts";
 import {
   AWAY,
   BACKUP,
@@ -197,7 +197,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "the node that a Machine has named meanwhile is stored and examined",
     given: verifying({
       identity: "verified",
-      observations: { examined: { node: undefined }, ...machineSeen("n7") },
+      observations: { examined: { node: undefined }, ...machineRead("n7") },
       other: NODELESS,
     }),
     expected: "stay (NodeNamed)",
@@ -208,7 +208,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
       identity: "verified",
       observations: {
         examined: { node: { ...node(), spec: { providerID: "metal3://others/h1/m1" } } },
-        ...machineSeen("n1", {}, "metal3://caps/h1/m1"),
+        ...machineRead("n1", {}, "metal3://caps/h1/m1"),
       },
     }),
     expected: "→ Undoing (SubjectMismatch)",
@@ -241,7 +241,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a Machine without a node is powered off once its host is verified",
     given: verifying({
       identity: "verified",
-      observations: { examined: { node: undefined }, ...machineSeen(undefined) },
+      observations: { examined: { node: undefined }, ...machineRead(undefined) },
       other: NODELESS,
     }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
@@ -252,7 +252,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
       observations: {
         examined: { node: undefined },
         identity: { check: { verified: false, reason: "Mismatch", message: "another" }, atMs: NOW.monotonicMs },
-        ...machineSeen(undefined),
+        ...machineRead(undefined),
       },
       other: NODELESS,
     }),
@@ -266,7 +266,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
       identity: "verified",
       observations: {
         examined: { node: undefined },
-        ...machineSeen(undefined, { "cluster.x-k8s.io/control-plane": "" }),
+        ...machineRead(undefined, { "cluster.x-k8s.io/control-plane": "" }),
       },
       other: NODELESS,
     }),
@@ -399,7 +399,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
       identity: "verified",
       observations: {
         examined: { node: { ...node(), spec: { providerID: "a" } } },
-        ...machineSeen("n1", {}, undefined),
+        ...machineRead("n1", {}, undefined),
       },
     }),
     expected: "→ Undoing (SubjectMismatch)",
@@ -408,7 +408,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a Node without a providerID is not provably the Node of its Machine",
     given: verifying({
       identity: "verified",
-      observations: { examined: { node: { ...node(), spec: {} } }, ...machineSeen("n1", {}, "a") },
+      observations: { examined: { node: { ...node(), spec: {} } }, ...machineRead("n1", {}, "a") },
     }),
     expected: "→ Undoing (SubjectMismatch)",
   },
@@ -429,7 +429,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
       identity: "verified",
       observations: {
         examined: { node: { ...node(), spec: { providerID: "metal3://caps/h1/m1" } } },
-        ...machineSeen("n1", {}, "metal3://caps/h1/m1"),
+        ...machineRead("n1", {}, "metal3://caps/h1/m1"),
       },
     }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
