@@ -21,6 +21,7 @@ export { NAMESPACE };
 
 export interface WorldOptions {
   hosts?: NonNullable<ClusterOptions["hosts"]>;
+  driven?: NonNullable<ClusterOptions["driven"]>;
   /** Labels with which each kubelet registers its node. */
   labels?: Record<string, string>;
   controllers?: Partial<ClusterControllerOptions>;

@@ -72,6 +72,22 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
     'if (override === "NetworkOnce" && this.#hasNoBootOverride) return;',
     "test/unit/bmc/devices/topology.test.ts",
   ),
+  devices(
+    "off-for-unsupported-override",
+    "topology",
+    "a host does not stay off because its BMC has no boot override to clear",
+    "if (this.#hadBootOverride || !(error",
+    "if (true || !(error",
+    "test/unit/bmc/devices/topology.test.ts",
+  ),
+  devices(
+    "override-left-out-is-cleared",
+    "topology",
+    "a boot override that was set is not taken for cleared because the BMC leaves it out",
+    "if (this.#hadBootOverride || !(error",
+    "if (!(error",
+    "test/unit/bmc/devices/topology.test.ts",
+  ),
   mutant(
     "driver-state-in-any-case",
     "answers",

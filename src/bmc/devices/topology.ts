@@ -70,6 +70,8 @@ export class Topology {
    * read.
    */
   #firstLevel = 0;
+  /** Whether some device has supported a boot override. */
+  #hadBootOverride = false;
   readonly #outlets: OutletRules | undefined;
   /** Levels of BMCs whose last call failed. */
   readonly #silent = new Set<readonly PowerDriver[]>();
@@ -291,17 +293,32 @@ export class Topology {
    */
   async setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
     if (override === "None" && this.#hasNoBootOverride) return;
-    await this.#onFirstSupporting(async (level, driver) => {
+    const set = this.#onFirstSupporting(async (level, driver) => {
       if (override === "None") await this.#identities.refuseWrongHost(level, signal);
       else await this.#identities.requireVerified(level, signal);
       await driver.setBootOverride(override, signal);
+      this.#hadBootOverride = true;
     });
+    await (override === "None" ? set.catch((error: unknown) => this.#requireNeverHad(error)) : set);
   }
 
   /** Reads the boot override of the first device that supports it. */
   async readBootOverride(signal: AbortSignal): Promise<BootOverride> {
     if (this.#hasNoBootOverride) return "None";
-    return this.#onFirstSupporting((_level, driver) => driver.readBootOverride(signal));
+    try {
+      return await this.#onFirstSupporting((_level, driver) => driver.readBootOverride(signal));
+    } catch (error) {
+      this.#requireNeverHad(error);
+      return "None";
+    }
+  }
+
+  /**
+   * Ignores that no device supports a boot override, unless one has supported it before: a BMC may leave it out while it
+   * starts.
+   */
+  #requireNeverHad(error: unknown): void {
+    if (this.#hadBootOverride || !(error instanceof BmcError) || error.code !== "Unsupported") throw error;
   }
 
   /**

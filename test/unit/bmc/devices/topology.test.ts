@@ -94,6 +94,34 @@ test("a boot override is cleared on a BMC though another device has none, and th
   await assert.rejects(of(server).setBootOverride("NetworkOnce", signal), { code: "Unsupported" });
 });
 
+test("a BMC without a boot override has none to clear, but one that leaves it out for a while may have it set", async () => {
+  let supports = false;
+  const calls: string[] = [];
+  const bmc: Partial<PowerDriver> = {
+    identify: () => Promise.resolve({ device: "d" }),
+    setBootOverride: async (override) => {
+      if (!supports) throw new BmcError("Unsupported", "the System has no boot override");
+      calls.push(override);
+    },
+    readBootOverride: async () => {
+      if (!supports) throw new BmcError("Unsupported", "the System has no boot override");
+      return "None";
+    },
+  };
+  const devices = [{ level: 1, driver: bmc as PowerDriver }];
+  const topology = new Topology(devices, () => ({ verified: true, message: "" }));
+  const signal = new AbortController().signal;
+  await topology.setBootOverride("None", signal);
+  assert.equal(await topology.readBootOverride(signal), "None");
+  await assert.rejects(topology.setBootOverride("NetworkOnce", signal), { code: "Unsupported" });
+  supports = true;
+  await topology.setBootOverride("NetworkOnce", signal);
+  supports = false;
+  await assert.rejects(topology.setBootOverride("None", signal), { code: "Unsupported" });
+  await assert.rejects(topology.readBootOverride(signal), { code: "Unsupported" });
+  assert.deepEqual(calls, ["NetworkOnce"]);
+});
+
 /** A device that is off. Its first reads of the identity or the power fail the given number of times. */
 function offDevice(address: string, fails: { identify?: number; readPower?: number } = {}): PowerDriver {
   const { identify = 0, readPower = 0 } = fails;
