@@ -52,7 +52,7 @@ export async function measureHalfAtOnce(server: ApiServer, nodeCount: number, pi
   const last = await readUsage(pid);
   const serverCpu = process.cpuUsage(serverOver);
   row(`${what}: remediations created`, `${created} within ${PHASE_MS_MAX / 1_000} s`);
-  // What they wait for is reported later.
+  // The last ones report what they wait for a moment later.
   await until(() => [...remediations.values()].every(({ status }) => status !== undefined));
   await delay(SETTLE_MS);
   unsubscribe();

@@ -27,7 +27,6 @@ import { RemediationIndex } from "./controller/remediation-index.ts";
 import type { RemediationSession } from "./controller/session/session.ts";
 import { trimRemediation } from "./controller/session/session.ts";
 import { Sessions } from "./controller/session/sessions.ts";
-import { WaitReports } from "./controller/wait-reports.ts";
 import { subscribeWakeUps } from "./controller/wake-ups.ts";
 import { keepFinalizers } from "./controller/keep-finalizers.ts";
 import { isBegun, isFinal, slotOf } from "./machine/model/decision/state.ts";
@@ -182,7 +181,6 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     earlyPodWrites: new RatePermits(runtime.clock, EARLY_POD_WRITES_A_SECOND),
     metrics,
     admissions,
-    waitReports: new WaitReports((key) => controller.enqueue(key)),
     zoneLabel,
     ownNode,
     handOver,
@@ -209,36 +207,35 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   countProbes(deps.registry, { targets, records, clock: runtime.clock });
 
   const awaitedNodes = new AwaitedNodes(clusters);
-  const serve = async (key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number } | void> => {
-    const watched = remediations.get(parseKey(key));
-    // After a restore of etcd, the observations of a session belong to another history. A new session begins without
-    // any, as after a restart.
-    const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
-    if (watched === undefined || isOther) await sessions.end(key);
-    if (watched === undefined) return awaitedNodes.follow(key, undefined);
-    const session = sessions.get(key) ?? sessions.begin(key, watched, remediations.rewinds);
-    session.absorb(watched);
-    if (mayBeLate(session)) {
-      if (!(await refresh(runtime, session, running))) return sessions.end(key);
-      if (!session.wasReadLive) return { requeueAfterMs: REREAD_MS };
-    }
-    admissions.reviewIfOld();
-    const hadSlot = slotOf(session.status, runtime.clock.nowMs()) !== "None";
-    const work = (): Promise<number | undefined> => reconcile(shell, session, signal);
-    const requeueAfterMs = await (deps.tracer === undefined ? work() : deps.tracer.within(session.traced, work));
-    sessions.count(key, session);
-    admissions.observe(session.remediation);
-    awaitedNodes.follow(key, session.remediation);
-    // A released slot lets another remediation begin.
-    if (hadSlot && slotOf(session.status, runtime.clock.nowMs()) === "None") admissions.review();
-    if (requeueAfterMs !== undefined) return { requeueAfterMs };
-    if (isFinal(session.status.phase)) await sessions.end(key);
-  };
   const controller: Controller = new Controller(runtime, {
     name: "remediation",
     concurrency: deps.options.concurrency,
     maxBackoffMs: ERROR_BACKOFF_MAX_MS,
-    reconcile: (key, signal) => serve(key, signal).finally(() => shell.waitReports.reconciled(key)),
+    reconcile: async (key, signal) => {
+      const watched = remediations.get(parseKey(key));
+      // After a restore of etcd, the observations of a session belong to another history. A new session begins without
+      // any, as after a restart.
+      const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
+      if (watched === undefined || isOther) await sessions.end(key);
+      if (watched === undefined) return awaitedNodes.follow(key, undefined);
+      const session = sessions.get(key) ?? sessions.begin(key, watched, remediations.rewinds);
+      session.absorb(watched);
+      if (mayBeLate(session)) {
+        if (!(await refresh(runtime, session, running))) return sessions.end(key);
+        if (!session.wasReadLive) return { requeueAfterMs: REREAD_MS };
+      }
+      admissions.reviewIfOld();
+      const hadSlot = slotOf(session.status, runtime.clock.nowMs()) !== "None";
+      const work = (): Promise<number | undefined> => reconcile(shell, session, signal);
+      const requeueAfterMs = await (deps.tracer === undefined ? work() : deps.tracer.within(session.traced, work));
+      sessions.count(key, session);
+      admissions.observe(session.remediation);
+      awaitedNodes.follow(key, session.remediation);
+      // A released slot lets another remediation begin.
+      if (hadSlot && slotOf(session.status, runtime.clock.nowMs()) === "None") admissions.review();
+      if (requeueAfterMs !== undefined) return { requeueAfterMs };
+      if (isFinal(session.status.phase)) await sessions.end(key);
+    },
   });
 
   const isServed = (node: NodeId): boolean =>

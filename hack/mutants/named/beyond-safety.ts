@@ -165,13 +165,6 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
   },
   {
     guards: "A remediation starts, or is reported as held back, as soon as it can be.",
-    mutants: [
-      "conflict-for-ever",
-      "mended-unheeded",
-      "remediation-news-unheard",
-      "refused-record-unreported",
-      "wait-reports-stuck",
-      "wait-reports-cut-off",
-    ],
+    mutants: ["conflict-for-ever", "mended-unheeded", "remediation-news-unheard", "refused-record-unreported"],
   },
 ];

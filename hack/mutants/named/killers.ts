@@ -53,7 +53,6 @@ export const RACES = "test/integration/detector-races.test.ts";
 export const OBSERVATIONS_OF_ATTEMPTS = "test/unit/remediator/machine/observations-of-attempts.test.ts";
 export const PROOF_IN_USE = "test/unit/remediator/machine/rules/proof/proof-in-use.test.ts";
 export const STORED_INTENTS = "test/unit/remediator/machine/rules/orders/stored-intents.test.ts";
-export const WAIT_REPORTS = "test/unit/remediator/controller/wait-reports.test.ts";
 export const DECIDE_RECORD = "test/unit/remediator/machine/decide-record.test.ts";
 export const DECIDE_UNDO = "test/unit/remediator/machine/states/decide-undo.test.ts";
 export const EFFECTS = "test/unit/remediator/effects/effects.test.ts";

@@ -1,5 +1,4 @@
 import {
-  WAIT_REPORTS,
   CLUSTERS,
   DECIDE,
   DECIDE_RECORD,
@@ -318,37 +317,5 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "...(zone !== undefined && { zone }),",
     "",
     DECIDE_RECORD,
-  ),
-  mutant(
-    "postponed-start-forgotten",
-    "machine/states/resolving",
-    "a remediation whose report waits records its node as it was when it began to wait",
-    "const waited = status.node?.wasReady === undefined ? observations.unreported : status.node;",
-    "const waited = status.node?.wasReady === undefined ? undefined : status.node;",
-    DECIDE_RECORD,
-  ),
-  mutant(
-    "successor-report-postponed",
-    "controller/wait-reports",
-    "the report of a remediation that waits for a host is stored at once: its owner looks for it before an On",
-    'attempt?.action === "None" && effects.length === 0',
-    "effects.length === 0",
-    WAIT_REPORTS,
-  ),
-  mutant(
-    "wait-reports-cut-off",
-    "controller/wait-reports",
-    "a remediation that has ended does not keep others from saying that they wait",
-    "if (this.#woken.delete(key)) this.#wakeNext();",
-    "this.#woken.delete(key);",
-    WAIT_REPORTS,
-  ),
-  mutant(
-    "wait-reports-stuck",
-    "controller/wait-reports",
-    "each remediation that waits says so",
-    "    this.#count -= 1;\n",
-    "",
-    WAIT_REPORTS,
   ),
 ];

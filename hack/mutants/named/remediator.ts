@@ -141,8 +141,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "twin-read-before-undo",
     "machine/observe",
     "an On of one of several devices that was read for a power-off does not count for an undo",
-    "        power: nothingObservedOfAttempt().power,\n        taintCleared",
-    "        taintCleared",
+    "        power: nothingObservedOfAttempt().power,\n",
+    "",
     OBSERVATIONS,
   ),
   mutant(

@@ -314,8 +314,8 @@ export class Topology {
   }
 
   /**
-   * Ignores that no device supports a boot override, unless one has supported it before: a BMC may leave it out while it
-   * starts.
+   * Ignores that no device supports a boot override, unless one has supported it before: a BMC may leave it out while
+   * it starts.
    */
   #requireNeverHad(error: unknown): void {
     if (this.#hadBootOverride || !(error instanceof BmcError) || error.code !== "Unsupported") throw error;

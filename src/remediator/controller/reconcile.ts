@@ -2,7 +2,7 @@ import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remedi
 import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { keyOf, keyText } from "../../kube/watched.ts";
+import { keyOf } from "../../kube/watched.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { takesTaintOff } from "./session/api-failures.ts";
@@ -33,8 +33,6 @@ import type { DecidedBy } from "../machine/log/functions.ts";
 import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { StoreStatusDeps } from "./store-status.ts";
 import { reportUnanswered, storeStatus } from "./store-status.ts";
-import type { WaitReports } from "./wait-reports.ts";
-import { isWaitReport } from "./wait-reports.ts";
 
 /** The most steps of one run, so that other remediations are served too. */
 const STEPS_MAX = 100;
@@ -59,8 +57,6 @@ export interface ReconcileDeps extends SnapshotDeps, StoreStatusDeps {
   directory: HostDirectory;
   /** Shared by all remediations that began early. */
   earlyPodWrites?: RatePermits;
-  /** Shared by all remediations that only wait. */
-  waitReports: WaitReports;
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
 }
@@ -90,17 +86,10 @@ export async function reconcile(
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
     const apiWaitMs = waitForApi(session, decision);
     if (apiWaitMs > 0) {
-      const failing = reportApiFailure(snapshot, now);
-      if (failing === undefined || waitForApi(session, failing) > 0) return apiWaitMs;
-      record(deps.recorder, "reportApiFailure", snapshot, now, failing);
-      decision = failing;
-    }
-    const report = isWaitReport(state, decision)
-      ? deps.waitReports.begin(keyText(keyOf(session.remediation)))
-      : undefined;
-    if (report?.granted === false) {
-      session.observe({ type: "ReportPostponed", node: decision.status?.node });
-      return report.tryAgainMs;
+      const report = reportApiFailure(snapshot, now);
+      if (report === undefined || waitForApi(session, report) > 0) return apiWaitMs;
+      record(deps.recorder, "reportApiFailure", snapshot, now, report);
+      decision = report;
     }
     const progress: CallProgress = { present: "store", startedMs: 0 };
     const context: EffectContext = {
@@ -134,7 +123,6 @@ export async function reconcile(
       if (error instanceof WorkAborted) continue;
       if (!(await recover(deps, session, progress, error, signal))) return undefined;
     } finally {
-      if (report !== undefined) deps.waitReports.end();
       const oldest = session.apiFailures.oldest(session.now().monotonicMs);
       if (oldest !== session.observations.kube) session.observe({ type: "ApiCallsObserved", oldest });
     }

@@ -19,7 +19,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     case "StatusStored": {
       const next = afterStatusStored(observations, event.from, event.to);
       // The earlier reads did not know the name of the node.
-      return event.isNodeNamed ? { ...next, examined: undefined, lease: undefined, unreported: undefined } : next;
+      return event.isNodeNamed ? { ...next, examined: undefined, lease: undefined } : next;
     }
     case "ApiCallsObserved":
       return { ...observations, kube: event.oldest };
@@ -28,11 +28,6 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
         ...observations,
         request: { isReady: event.isReady, isFoundUnhealthy: event.isFoundUnhealthy, atMs: event.atMs },
       };
-    case "ReportPostponed":
-      // The first postponed report that has a record of the node counts.
-      return observations.unreported === undefined && event.node?.wasReady !== undefined
-        ? { ...observations, unreported: event.node }
-        : observations;
     case "ClusterChecked":
       return { ...observations, cluster: { gone: event.isGone, atMs: event.atMs } };
     case "HoldsRead":
@@ -302,7 +297,6 @@ function nothingObservedOfAttempt(): Omit<
     examined: undefined,
     subjectMachine: undefined,
     request: undefined,
-    unreported: undefined,
     cluster: undefined,
     members: [],
     identity: undefined,

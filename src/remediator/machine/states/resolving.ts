@@ -191,19 +191,19 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 
 /**
  * The subject as it is when its remediation begins. A remediation that waited for its host or for admission has already
- * stored this, or has postponed its report.
+ * stored this.
  */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
-  const { node, status, zone, subject, observations } = snapshot;
-  const waited = status.node?.wasReady === undefined ? observations.unreported : status.node;
-  const bootIDAtStart = waited === undefined ? node?.status.nodeInfo?.bootID : waited.bootIDAtStart;
-  const unknown = status.node ?? { name: snapshot.nodeName };
+  const { node, status, zone, subject } = snapshot;
+  const waited = status.node?.wasReady !== undefined;
+  const bootIDAtStart = waited ? status.node?.bootIDAtStart : node?.status.nodeInfo?.bootID;
   return {
     node: {
-      ...(waited ?? (node === undefined ? unknown : nodeRecord(snapshot, node))),
+      ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
       // A live read that allowed the remediation to begin because the node was not Ready outweighs the watch.
       wasReady:
-        waited?.wasReady ?? (node !== undefined && isReady(node) && snapshot.observations.request?.isReady !== false),
+        status.node?.wasReady ??
+        (node !== undefined && isReady(node) && snapshot.observations.request?.isReady !== false),
       ...(bootIDAtStart !== undefined && { bootIDAtStart }),
       ...(zone !== undefined && { zone }),
     },

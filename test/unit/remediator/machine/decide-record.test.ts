@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Condition } from "../../../../src/api/schema/meta.ts";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
-import { observe } from "../../../../src/remediator/machine/observe.ts";
 import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/orders/power-orders.ts";
 import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
 import { DEVICE_FINAL_RETRY_MS } from "../../../../src/remediator/machine/model/decision/timings.ts";
@@ -227,22 +226,6 @@ describe("the status that a decision stores", () => {
     assert.deepEqual(recordOf({ status: first, other: there }), begun);
     const waited = { name: "n1", uid: "node-uid", bootID: "boot-1", wasReady: false };
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
-  });
-
-  it("the readiness of a node whose report was postponed is stored as it was when the wait began", () => {
-    const waited = { name: "n1", uid: "node-uid", bootID: "boot-1", bootIDAtStart: "boot-1", wasReady: false };
-    const unstored = snapshot({ state: "Resolving" }).observations;
-    const first = observe(unstored, { type: "ReportPostponed", node: waited });
-    const later = observe(first, { type: "ReportPostponed", node: { ...waited, bootID: "boot-2", wasReady: true } });
-    const other = {
-      node: node({ ready: "True", bootID: "boot-2" }),
-      admission: { granted: false, reason: "WaitingForTurn", message: "third" },
-    } as const;
-    const recordOf = (observations: Partial<Observations>) =>
-      decide({ ...snapshot({ state: "Resolving", observations, other }), status: {} }, NOW).status?.node;
-    assert.deepEqual(recordOf(later), waited);
-    const unnamed = observe(unstored, { type: "ReportPostponed", node: { name: "n1" } });
-    assert.deepEqual([recordOf(unnamed)?.bootIDAtStart, recordOf(unnamed)?.wasReady], ["boot-2", true]);
   });
 
   it("a host that this remediation has ordered off is not stored as inherited", () => {

@@ -32,8 +32,6 @@ export type RemediationEvent =
   | { type: "ApiCallsObserved"; oldest: ApiFailure | undefined }
   /** A live read for a remediation whose outage may be over. */
   | { type: "RequestExamined"; isReady: boolean; isFoundUnhealthy: boolean; atMs: number }
-  /** The report of a wait is stored later. `node`: the record of the node in that report. */
-  | { type: "ReportPostponed"; node: BareMetalRemediationStatus["node"] }
   | { type: "ClusterChecked"; isGone: boolean; atMs: number }
   /** A live read of what holds power orders. `failed`: part of it could not be read. */
   | { type: "HoldsRead"; found: Hold | undefined; failed: boolean; atMs: number };

@@ -29,8 +29,6 @@ export interface Observations {
   subjectMachine: (MachineReading & { atMs: number }) | undefined;
   /** A live read of whether the outage that the remediation is about may be over. */
   request: { isReady: boolean; isFoundUnhealthy: boolean; atMs: number } | undefined;
-  /** The record of the node in the first report of a wait that was postponed; undefined if none was. */
-  unreported: BareMetalRemediationStatus["node"];
   /** Whether the subject's Cluster is gone. It is read live while the agent cannot work with that cluster. */
   cluster: { gone: boolean; atMs: number } | undefined;
   /** The members of etcd, read live together with the node; empty if the node cannot run one. */
