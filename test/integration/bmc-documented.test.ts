@@ -28,7 +28,7 @@ describe("an IPMI off that goes soft first (OpenBMC)", () => {
 });
 
 describe("firmware that refuses off in POST", () => {
-  it("firmware that refuses off in POST is Refused or Busy over Redfish, to be tried again, and no success", async () => {
+  it("a power-off that firmware refuses in POST fails with Refused or Busy over Redfish, and may be tried again", async () => {
     for (const [status, id, code] of [
       [400, "iLO.2.14.UnableToModifyDuringSystemPOST", "Busy"],
       [409, "Base.1.8.ResourceInUse", "Refused"],
@@ -46,7 +46,7 @@ describe("firmware that refuses off in POST", () => {
     }
   });
 
-  it("firmware that refuses off in POST is Refused over IPMI, to be tried again, and no success", async () => {
+  it("a power-off that firmware refuses in POST fails with Refused over IPMI, and may be tried again", async () => {
     await using world = await startIpmiWorld();
     const device = world.open();
     world.mock.addFault({

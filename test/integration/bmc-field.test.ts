@@ -247,7 +247,7 @@ describe("what no fence can go through is found beforehand", () => {
     ["a word of its own", "Standby"],
     ["a word of the standard in another case", "off"],
   ] as const) {
-    it(`a System that shows ${what}`, async () => {
+    it(`a probe reports an obstacle for a System that shows ${what}`, async () => {
       await using bmc = await startFakeBmc();
       bmc.system["PowerState"] = PowerState;
       await using device = openFake(bmc);
@@ -256,7 +256,7 @@ describe("what no fence can go through is found beforehand", () => {
     });
   }
 
-  it("none is a host that is on its way, or halted", async () => {
+  it("a probe reports no obstacle for a host whose power is changing, or that is halted", async () => {
     for (const PowerState of ["PoweringOn", "PoweringOff", "Paused"]) {
       await using bmc = await startFakeBmc();
       bmc.system["PowerState"] = PowerState;

@@ -23,7 +23,7 @@ test("no order leaves over Redfish once the process may give none, though the ca
   );
 });
 
-test("an order over IPMI whose first datagram was lost is not sent again once the process may give none", async () => {
+test("an order over IPMI whose first datagram was lost is not sent again if the process may no longer give orders", async () => {
   await using world = await startIpmiWorld();
   world.mock.addFault({ steps: ["ChassisControl"], times: 1, action: { type: "loseRequest" } });
   let asked = 0;

@@ -145,7 +145,7 @@ describe("a chassis that is not there yet, or contains nothing yet, as a BMC sta
 
 describe("a way to Off that is blocked is found while the host is on", () => {
   for (const status of [403, 500]) {
-    it(`a chassis that answers ${status}`, async () => {
+    it(`a chassis that answers ${status} is an obstacle, unless powerChassis overrides it`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = ({ path }) => (path === CHASSIS ? redfishError(status, "Base.1.8.GeneralError") : undefined);
       await using device = openFake(bmc);
@@ -171,7 +171,7 @@ describe("a way to Off that is blocked is found while the host is on", () => {
     assert.equal(await device.findOffObstacle?.(forever()), undefined);
   });
 
-  it("a System without a Reset", async () => {
+  it("a System without a Reset action is an obstacle", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["Actions"] = {};
     await using device = openFake(bmc);

@@ -64,7 +64,7 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
   };
 
   for (const name of ["over-ipmi", "over-redfish"]) {
-    test(`ironfence power off, ${name}`, async () => {
+    test(`ironfence power off ${name} ends its session when it is stopped`, async () => {
       const logFile = join(folder, `${name}.log`);
       const env = { IRONFENCE_BMC_USERNAME: USERNAME, IRONFENCE_BMC_PASSWORD: PASSWORD };
       const command = startChild(name, process.execPath, [MAIN, "power", "off", address(name), "--yes"], {
@@ -79,7 +79,7 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
     });
   }
 
-  test("the agent, with a fence over each protocol", async () => {
+  test("the agent ends the sessions of its fences over each protocol when it is stopped", async () => {
     const ordersBefore = rack.hosts.map(({ orders }) => orders.length);
     const kube = await startKubeMock({ clock, random, tls: true });
     for (const crd of await readCrds()) kube.server.load(crd);

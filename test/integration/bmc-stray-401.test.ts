@@ -396,14 +396,14 @@ describe("stray 401s that lie far apart", () => {
 });
 
 describe("what is not a stray 401", () => {
-  it("a login that has never worked: it is tried once", async () => {
+  it("a password that has never worked is tried once", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { password: "wrong" });
     await assert.rejects(device.readPower(forever()), hasCode("AuthFailed"));
     assert.equal(logins(bmc), 1);
   });
 
-  it("a login that worked lately, and has been refused three times since, over all drivers", async () => {
+  it("a password that worked lately is tried three times over all drivers, and no longer taken for one that works", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     await openFake(bmc, { clock }).readPower(forever());
@@ -415,7 +415,7 @@ describe("what is not a stray 401", () => {
     await Promise.all(devices.map((device) => device.close()));
   });
 
-  it("another password than the one that worked: it is tried once", async () => {
+  it("a password other than the one that worked is tried once", async () => {
     await using bmc = await startFakeBmc();
     await openFake(bmc).readPower(forever());
     const before = logins(bmc);

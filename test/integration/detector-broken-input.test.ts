@@ -18,7 +18,7 @@ const fenceOf = (node: string, kind?: string) => world.fenceOf(node, kind);
 const entry = (name: string) => world.entry(name);
 
 describe("detector: what can be missing or broken", () => {
-  it("a template: Disabled, and enabled when it comes; in between the counts are true", async () => {
+  it("a health check without its template is Disabled, is enabled when the template comes, and counts nodes meanwhile", async () => {
     world = new DetectorWorld();
     world.nodes(3);
     world.check();
@@ -49,7 +49,7 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(world.told("Enabled").length, 2);
   });
 
-  it("the CRD of the template's kind: it is picked up when it arrives, without a restart", async () => {
+  it("the CRD of a template's kind is picked up when it arrives, without a restart", async () => {
     world = new DetectorWorld({ kinds: [] });
     world.nodes(3);
     world.check();
@@ -61,7 +61,7 @@ describe("detector: what can be missing or broken", () => {
     await world.until("enabled", () => world.status().phase === "Enabled", 40_000);
   });
 
-  it("the CRD of health checks: it is served when it arrives, without a restart", async () => {
+  it("the CRD of health checks is served when it arrives, without a restart", async () => {
     world = new DetectorWorld({ installed: false });
     world.template();
     world.nodes(3);
@@ -72,7 +72,7 @@ describe("detector: what can be missing or broken", () => {
     await world.until("enabled", () => world.status().phase === "Enabled", 15_000);
   });
 
-  it("a malformed template", async () => {
+  it("a malformed template disables its health check", async () => {
     world = new DetectorWorld();
     world.template("Fence", { spec: { template: {} } });
     world.nodes(1);
@@ -93,13 +93,13 @@ describe("detector: what can be missing or broken", () => {
     await world.until("disabled", () => /more than once/.test(world.condition("Disabled")?.message ?? ""), 1_000);
   });
 
-  it("nothing if a Metal3RemediationTemplate lies outside OKD's own namespace: Cluster API's do", async () => {
+  it("a Metal3RemediationTemplate may lie outside OKD's own namespace, as Cluster API's do", async () => {
     const kind = "Metal3Remediation";
     await enabled({ kinds: [kind], spec: { remediationTemplate: reference(kind) } });
     await fenced("n1", kind);
   });
 
-  it("the version of a template's reference: the one that is served is named", async () => {
+  it("a reference to a template in a version that is not served disables the health check, and names the served one", async () => {
     world = new DetectorWorld();
     world.template();
     world.nodes(1);
@@ -125,7 +125,7 @@ describe("detector: what can be missing or broken", () => {
     await fenced();
   });
 
-  it("the permission to read a template: the check is disabled, and its message says how to grant it", async () => {
+  it("a health check whose template may not be read is disabled, and its message says how to grant the permission", async () => {
     world = new DetectorWorld();
     const forbidden = { kind: "status", status: 403 } as const;
     for (const pathPrefix of [

@@ -36,7 +36,7 @@ describe("detector: who is left alone", () => {
     await world.until("a CR", () => fenceOf("n2") !== undefined, 1_000);
   });
 
-  it("an excluded node; an empty label warns and excludes nothing", async () => {
+  it("an excluded node is not remediated, and an empty label only warns and excludes nothing", async () => {
     await enabled();
     label("n1", { "remediation.medik8s.io/exclude-from-remediation": "true" });
     label("n2", { "remediation.medik8s.io/exclude-from-remediation": "" });
@@ -50,7 +50,7 @@ describe("detector: who is left alone", () => {
     await world.until("n1", () => fenceOf("n1") !== undefined, 1_500);
   });
 
-  it("a node whose lease a maintenance tool holds, until it is free; a foreign lease is not touched", async () => {
+  it("a node whose lease a maintenance tool holds is not remediated until it is free, and that lease is not touched", async () => {
     await enabled();
     const lease = {
       metadata: { namespace: "medik8s-leases", name: "node-n1" },
@@ -100,7 +100,7 @@ describe("detector: who is left alone", () => {
     );
   });
 
-  it("a node that two health checks select: the older one cares for it, and the other says so", async () => {
+  it("a node that two health checks select is remediated by the older one, and the other one says so", async () => {
     await enabled();
     await world.clock.advance(2_000);
     world.check({ selector: { matchExpressions: [{ key: "pool", operator: "Exists" }] } }, "a-younger-one");
@@ -117,7 +117,7 @@ describe("detector: who is left alone", () => {
     );
   });
 
-  it("a node outside the selector, however ill; once it is labelled into it, it is judged at once", async () => {
+  it("a node outside the selector is not remediated, and is judged at once when a label brings it in", async () => {
     await enabled();
     label("n1", { pool: "elsewhere" });
     world.ready("n1", "Unknown");

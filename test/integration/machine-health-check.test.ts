@@ -495,7 +495,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
     assert.deepEqual(world.fenceNames(), ["skipped"]);
   });
 
-  it("a paused cluster's machines, unhealthy or well again", async () => {
+  it("a machine of a paused cluster is left alone, whether it is unhealthy or well again", async () => {
     const world = await serve(2);
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);
@@ -509,7 +509,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
     await world.until("it goes on", () => world.fenceNames().join() === "m1");
   });
 
-  it("workers before the control plane is initialized, while the first control plane machine has its timeout", async () => {
+  it("a worker is left alone before the control plane is initialized, but the first control plane machine has its timeout", async () => {
     const world = await start();
     world.cluster({ initialized: false });
     world.template();
@@ -523,7 +523,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
     assert.equal(world.condition(world.machineOf("master"), "HealthCheckSucceeded")?.reason, "NodeStartupTimeout");
   });
 
-  it("something of the machine's name that is not the machine's own", async () => {
+  it("an object with the machine's name that is not the machine's own is left alone", async () => {
     const world = await start();
     world.template();
     world.machinesOf("m", 2);
@@ -540,7 +540,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
     assert.equal(world.fences().length, 1);
   });
 
-  it("a machine that is being remediated on behalf of another health check", async () => {
+  it("a machine that is being remediated on behalf of another health check is left alone", async () => {
     const world = await serve(2);
     const { uid } = world.machineOf("m0").metadata;
     const owner = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m0", uid };
@@ -553,7 +553,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
     await world.until("a request", () => world.fenceNames().join() === "m0");
   });
 
-  it("another control plane machine, as long as one is in remediation", async () => {
+  it("a control plane machine is left alone while another one is in remediation", async () => {
     const world = await start();
     world.template();
     for (const name of ["c0", "c1", "c2"]) world.machine(name, { controlPlane: true });
@@ -569,7 +569,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
     await world.until("the other one", () => world.fences().length === 1 && world.fenceNames()[0] !== first);
   });
 
-  it("a machine that has a request of another kind: it has one remediation at a time", async () => {
+  it("a machine that has a request of another kind is left alone, since it has one remediation at a time", async () => {
     const world = await start();
     world.template();
     world.template("Other");

@@ -245,7 +245,7 @@ describe("an out-of-service taint that another client put on the node", () => {
 });
 
 describe("what is missing is named, waited for, and used once it is there", () => {
-  it("a node without a target", () =>
+  it("a remediation of a node without a target names that, waits for the target and uses it once it is there", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });

@@ -259,7 +259,7 @@ describe("a workload cluster", () => {
     assert.equal(await world.registry.metrics(), "\n");
   });
 
-  it("a workload cluster cannot be reached while it does not answer, and back with the same view when it does", async (t) => {
+  it("a workload cluster is disconnected while it does not answer, and keeps its view when it answers again", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));

@@ -22,7 +22,8 @@ describe("label selector", () => {
     ],
   ];
   for (const [name, selector, wanted] of matches) {
-    it(`label selector ${name}: ${wanted}`, () => assert.equal(compileSelector(selector)(LABELS), wanted));
+    it(`the match of a label selector is ${wanted}: ${name}`, () =>
+      assert.equal(compileSelector(selector)(LABELS), wanted));
   }
 
   const broken: [string, Parameters<typeof compileSelector>[0]][] = [

@@ -108,7 +108,7 @@ describe("decide: who gets a remediation", () => {
   ];
   for (const [name, nodes, more, wanted] of cases) it(name, () => assert.deepEqual(outcomes(nodes, more), wanted));
 
-  it("the same answer to the same question", () => {
+  it("decide gives the same answer to the same question", () => {
     const snapshot = snapshotOf(policyOf(), [unhealthy("a"), unhealthy("b")]);
     assert.deepEqual(decideNodeCheck(snapshot, T0), decideNodeCheck(snapshot, T0));
   });

@@ -51,7 +51,7 @@ describe("node health", () => {
     },
   ];
   for (const { name, conditions, state } of cases) {
-    it(`node health ${name} → ${state}`, () => {
+    it(`node health is ${state}: ${name}`, () => {
       assert.equal(judgeHealth(RULES, conditions, T0).state, state);
     });
   }

@@ -151,7 +151,7 @@ describe("a power order", () => {
     }
   });
 
-  it("a power order to power off that an API call has made too late is not sent, and the operator learns that the API is too slow", async () => {
+  it("a power-off that a slow API call has made too late is not sent, and the operator learns that the API is too slow", async () => {
     const clock = new VirtualClock();
     let sent = 0;
     const made = context(() => Promise.resolve(void (sent += 1)), { clock });
@@ -167,7 +167,7 @@ describe("a power order", () => {
     assert.match(latenessOf(order)?.message ?? "", /^the API is too slow/);
   });
 
-  it("a power order to power off that was stopped during an API call is not sent", async () => {
+  it("a power-off that was stopped during an API call is not sent", async () => {
     let sent = 0;
     let isStopped = false;
     const made = context(() => Promise.resolve(void (sent += 1)));

@@ -547,7 +547,8 @@ describe("power from the status alone", () => {
       "Unknown",
     ],
   ] as const) {
-    it(`poweredOn ${what}: ${expected}`, () => assert.equal(powerByStatus(hostOf(parts), owner).state, expected));
+    it(`the power by the status is ${expected}: poweredOn ${what}`, () =>
+      assert.equal(powerByStatus(hostOf(parts), owner).state, expected));
   }
 
   it("power from the status alone is Off only after several reads in a row have shown it for a while", async () => {

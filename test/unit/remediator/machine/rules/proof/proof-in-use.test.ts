@@ -52,7 +52,7 @@ describe("the proof that a host is off", () => {
     assert.equal(again?.offConfirmedAt, "2026-01-01T11:59:00.000000Z");
   });
 
-  it("the proof that a host is off is not outlived by a wait for the lease to be silent, nor by the pause of a device", () => {
+  it("neither a wait for the lease to be silent nor the pause of a device lasts longer than the proof that a host is off", () => {
     const lease = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
     const waiting = poweringOff({ power: PROVEN, lease });
     assert.ok((waiting.nextCheckMs ?? Infinity) <= POWER_REREAD_MS);
