@@ -159,7 +159,7 @@ export class Elector {
    */
   async take(signal: AbortSignal): Promise<Moment | undefined> {
     const heldFrom = await this.#try(this.#renewDeadlineMs, signal, (signal) =>
-      this.#isRefused ? this.#takeOrKeep(signal) : this.#takeSeen(signal),
+      this.#isRefused ? this.#takeOrKeep(signal) : this.#takeAsRead(signal),
     );
     return heldFrom === undefined || isTermOver(heldFrom, momentOf(this.#deps.clock), this.#bounds)
       ? undefined
@@ -282,10 +282,10 @@ export class Elector {
       }
     }
     this.#note(await this.#calls.read(signal));
-    return this.#takeSeen(signal);
+    return this.#takeAsRead(signal);
   }
 
-  async #takeSeen(signal: AbortSignal): Promise<Moment | undefined> {
+  async #takeAsRead(signal: AbortSignal): Promise<Moment | undefined> {
     if (this.#observation === undefined || !this.#mayHold(this.#observation)) return undefined;
     const { lease } = this.#observation;
     return this.#noteWritten(

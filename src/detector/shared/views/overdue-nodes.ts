@@ -32,7 +32,7 @@ export function overdueNodes(
     factsOf(nodeName) {
       leases.start(signal);
       if (!leases.synced) return undefined;
-      const isPlane = (name: string): boolean => {
+      const isOfControlPlane = (name: string): boolean => {
         const node = nodes.get({ name });
         return node !== undefined && isControlPlane(node);
       };
@@ -40,7 +40,8 @@ export function overdueNodes(
         lease: leases.of(nodeName),
         monotonicMs: runtime.clock.monotonicMs(),
         serverNowMs: serverTimeMs(runtime),
-        otherControlPlaneOverdue: isPlane(nodeName) && names().some((name) => name !== nodeName && isPlane(name)),
+        otherControlPlaneOverdue:
+          isOfControlPlane(nodeName) && names().some((name) => name !== nodeName && isOfControlPlane(name)),
       };
     },
     confirm: async (nodeName, signal) => {
