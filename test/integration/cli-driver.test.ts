@@ -28,6 +28,7 @@ const FOUND_BY: Readonly<Record<Bug, string>> = {
   "ignores the body in the signature": "signed-body",
   "powers a host that does not exist": "unknown-host",
   "ignores the identity of an order": "other-identity",
+  "compares one value of an identity": "other-identity",
   "orders without an identity": "no-identity",
   "fails to power off twice": "off-again",
   "fails to power on twice": "on-again",

@@ -32,6 +32,7 @@ export type Bug =
   | "ignores the body in the signature"
   | "powers a host that does not exist"
   | "ignores the identity of an order"
+  | "compares one value of an identity"
   | "orders without an identity"
   | "fails to power off twice"
   | "fails to power on twice"
@@ -214,9 +215,10 @@ export async function startFakeDriver(...bugs: readonly Bug[]): Promise<FakeDriv
     const isNamed = expected.systemUUID !== undefined || expected.serialNumber !== undefined;
     if (!isNamed && !has("orders without an identity")) return { status: 400, body: { error: "no identity" } };
     const { systemUUID, serialNumber } = bmcOf(found)?.identity() ?? found;
-    const isOther =
-      (expected.systemUUID !== undefined && expected.systemUUID !== systemUUID) ||
-      (expected.serialNumber !== undefined && expected.serialNumber !== serialNumber);
+    const isOtherUuid = expected.systemUUID !== undefined && expected.systemUUID !== systemUUID;
+    const isOtherSerial = expected.serialNumber !== undefined && expected.serialNumber !== serialNumber;
+    const isOneOwn = expected.systemUUID === systemUUID || expected.serialNumber === serialNumber;
+    const isOther = (isOtherUuid || isOtherSerial) && !(isOneOwn && has("compares one value of an identity"));
     if (isOther && !has("ignores the identity of an order")) return { status: 409, body: { error: "another host" } };
     const wanted = action === "on" ? "On" : "Off";
     const bmc = bmcOf(found);

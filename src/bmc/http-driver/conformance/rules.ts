@@ -18,6 +18,7 @@ export interface Rule {
 }
 
 const OTHER_UUID = "6f0e2c1a-93b7-4d58-8a41-0c9e7b35d210";
+const OTHER_SERIAL = "ironfence-no-such-serial";
 const SLOW_CLIENTS = 8;
 const LATE_READINGS = 12;
 
@@ -86,6 +87,15 @@ export const RULES: readonly Rule[] = [
   }),
   hostile("other-identity", "refuses an order for a host with another identity: 409", async (server, off) => {
     requireRefused(await server.send({ ...off, body: JSON.stringify({ systemUUID: OTHER_UUID }) }), 409);
+    const { systemUUID, serialNumber } = (await server.readStatus()).identity;
+    if (systemUUID === undefined || serialNumber === undefined) return;
+    // One value of the host does not make up for one of another host.
+    for (const half of [
+      { systemUUID: OTHER_UUID, serialNumber },
+      { systemUUID, serialNumber: OTHER_SERIAL },
+    ]) {
+      requireRefused(await server.send({ ...off, nonce: freshNonce(), body: JSON.stringify(half) }), 409);
+    }
   }),
   hostile("no-identity", "refuses an order that names no identity: 400", async (server, off) => {
     requireRefused(await server.send({ ...off, body: "{}" }), 400);
