@@ -70,8 +70,8 @@ export class Topology {
    * read.
    */
   #firstLevel = 0;
-  /** Whether some device has supported a boot override. */
-  #hadBootOverride = false;
+  /** Whether no device supported the boot override when it was to be set, so that there is none to clear. */
+  #isOverrideUnset = false;
   readonly #outlets: OutletRules | undefined;
   /** Levels of BMCs whose last call failed. */
   readonly #silent = new Set<readonly PowerDriver[]>();
@@ -297,9 +297,15 @@ export class Topology {
       if (override === "None") await this.#identities.refuseWrongHost(level, signal);
       else await this.#identities.requireVerified(level, signal);
       await driver.setBootOverride(override, signal);
-      this.#hadBootOverride = true;
     });
-    await (override === "None" ? set.catch((error: unknown) => this.#requireNeverHad(error)) : set);
+    try {
+      await set;
+      this.#isOverrideUnset = false;
+    } catch (error) {
+      if (override === "None") return this.#requireUnset(error);
+      this.#isOverrideUnset = isUnsupported(error);
+      throw error;
+    }
   }
 
   /** Reads the boot override of the first device that supports it. */
@@ -308,17 +314,17 @@ export class Topology {
     try {
       return await this.#onFirstSupporting((_level, driver) => driver.readBootOverride(signal));
     } catch (error) {
-      this.#requireNeverHad(error);
+      this.#requireUnset(error);
       return "None";
     }
   }
 
   /**
-   * Ignores that no device supports a boot override, unless one has supported it before: a BMC may leave it out while
-   * it starts.
+   * Ignores that no device supports a boot override if none supported it when it was to be set. Otherwise it may be
+   * set, and the host would boot from the network: a BMC may leave the property out while it starts.
    */
-  #requireNeverHad(error: unknown): void {
-    if (this.#hadBootOverride || !(error instanceof BmcError) || error.code !== "Unsupported") throw error;
+  #requireUnset(error: unknown): void {
+    if (!this.#isOverrideUnset || !isUnsupported(error)) throw error;
   }
 
   /**
@@ -456,19 +462,23 @@ export class Topology {
   }
 
   async #onFirstSupporting<T>(work: (level: readonly PowerDriver[], driver: PowerDriver) => Promise<T>): Promise<T> {
-    let unsupported: BmcError | undefined;
+    let unsupported: unknown;
     for (const level of this.#levels) {
       for (const driver of level) {
         try {
           return await work(level, driver);
         } catch (error) {
-          if (!(error instanceof BmcError) || error.code !== "Unsupported") throw error;
+          if (!isUnsupported(error)) throw error;
           unsupported ??= error;
         }
       }
     }
     throw unsupported ?? combineFailures([]);
   }
+}
+
+function isUnsupported(error: unknown): boolean {
+  return error instanceof BmcError && error.code === "Unsupported";
 }
 
 /** Switches off all outlets of a host, and reads them until all are off. */
