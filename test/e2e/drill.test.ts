@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { configure, REMEDIATIONS, startScenario, targetsReady } from "../../hack/e2e/scenario.ts";
+import { configure, explain, REMEDIATIONS, startScenario, targetsReady } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { applyObject } from "../../hack/lib/apply.ts";
 import { EXIT_FAILURE } from "../../src/cli/errors/failures.ts";
@@ -61,8 +61,13 @@ void describe("ironfence drill", () => {
     const { api } = scenario.world;
     const running = async (): Promise<number> =>
       (await api.list<{ spec: { nodeName?: string } }>(PODS)).filter(({ spec }) => spec.nodeName === NODE).length;
-    for (let tries = 0; (await running()) === 0 && tries < 100; tries += 1)
-      await new Promise((resolve) => setTimeout(resolve, 200));
+    await explain(scenario, "the pod is on the node", 20_000, async () => (await running()) > 0);
+    // The leader reports in its Lease, which it writes every 2 s, whether it is ready. The targets may be Ready before.
+    await explain(scenario, "the leader reports that it is ready", 20_000, async () => {
+      const { code, err } = await drill("--dry-run");
+      assert.ok(code === 0 || err.includes("have not been listed yet"), err);
+      return code === 0;
+    });
     const held = await drill("--drain-timeout", "8s");
     assert.equal(held.code, EXIT_FAILURE, held.err);
     assert.match(held.err, /DrainUnfinished.*disruption budget/);
