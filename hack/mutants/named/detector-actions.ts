@@ -14,6 +14,15 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "return { ...observations, leaseRenewAtMs: event.deferral.untilMs };",
     "test/unit/detector/nodes/observe.test.ts",
   ),
+  mutant(
+    "not-ready-at-creation-unrecorded",
+    "shared/model/template",
+    "a remediation records that its node was not Ready when it was created",
+    "return isOurs && node !== undefined && !isReady(node) ? { [NODE_WAS_NOT_READY]: node.metadata.uid } : {};",
+    "return {};",
+    "test/unit/detector/shared/template.test.ts",
+    "test/sim/back-before-begun.test.ts",
+  ),
   // The start guard: the checks immediately before a remediation is created.
   mutant(
     "create-without-live-read",

@@ -1,8 +1,9 @@
-import { RENEWALS_SIM } from "./killers.ts";
+import { DECIDE_RECORD, RENEWALS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator");
+const BACK_BEFORE_BEGUN = "test/sim/back-before-begun.test.ts";
 const CAME_BACK_SIM = "test/sim/came-back.test.ts";
 const HELD_SIM = "test/sim/held-orders.test.ts";
 const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
@@ -28,6 +29,31 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     'if (observations.examined === undefined) return run({ do: "examine" });\n  const named',
     CAME_BACK_SIM,
     "test/unit/remediator/machine/decide.test.ts",
+  ),
+  mutant(
+    "not-ready-at-creation-forgotten",
+    "machine/states/resolving",
+    "a node that comes back before the next agent begins its remediation is not powered off",
+    "return remediation.notReadyNodeUID !== node.metadata.uid || remediation.isConfirmed;",
+    "return true;",
+    BACK_BEFORE_BEGUN,
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "not-ready-of-another-node",
+    "machine/states/resolving",
+    "that an earlier node with the same name was not Ready counts for nothing",
+    "remediation.notReadyNodeUID !== node.metadata.uid ||",
+    "remediation.notReadyNodeUID === undefined ||",
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "not-ready-annotation-trimmed",
+    "controller/session/session",
+    "the remediator keeps the annotation that records that the node was not Ready",
+    "[NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_WAS_NOT_READY]",
+    "[NODE_NAME, NHC_TIMED_OUT, CONFIRM]",
+    BACK_BEFORE_BEGUN,
   ),
   mutant(
     "returned-twin-left-off",

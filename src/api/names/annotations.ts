@@ -94,6 +94,12 @@ export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
  * confirm that the node is to be fenced. A copy that a restore creates has another UID.
  */
 export const CONFIRM = "ironfence.io/confirm";
+/**
+ * On a BareMetalRemediation that a health check of ironfence has created: the UID of its node, if the node was not
+ * Ready at the creation. If that node is Ready before the remediation begins, its host is not powered off, also if
+ * another agent than the one that created the remediation begins it.
+ */
+export const NODE_WAS_NOT_READY = "ironfence.io/node-was-not-ready";
 
 /**
  * On the agent's Lease, for `ironfence status`: the version of the leader, what it serves, and why it is not ready

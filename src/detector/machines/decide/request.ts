@@ -3,13 +3,15 @@ import { CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_NAME_LABEL } from "..
 import type { KubeObject } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import type { NewRemediation, Template } from "../../shared/model/template.ts";
+import { readinessRecord } from "../../shared/model/template.ts";
+import type { ObservedNode } from "./observed-machine.ts";
 
 /**
  * Builds the remediation request for a Machine, by the contract that remediators of infrastructure providers rely on.
  * The request has the name of the Machine, so that a Machine never has two requests of one kind, and the Machine owns
  * it.
  */
-export function buildRequest(template: Template, machine: Machine): NewRemediation {
+export function buildRequest(template: Template, machine: Machine, node: ObservedNode): NewRemediation {
   const { type, labels, annotations, remediationSpec } = template;
   const { apiVersion, kind, metadata, clusterName } = machine;
   return {
@@ -21,6 +23,7 @@ export function buildRequest(template: Template, machine: Machine): NewRemediati
       labels: { ...labels, ...(clusterName !== "" && { [CLUSTER_NAME_LABEL]: clusterName }) },
       annotations: {
         ...annotations,
+        ...readinessRecord(template, node.state === "there" ? node.node : undefined),
         [CLONED_FROM_NAME]: template.name,
         [CLONED_FROM_GROUP_KIND]: `${type.kind}Template.${type.group}`,
       },

@@ -142,6 +142,7 @@ export function machineActionKey(action: MachineAction): string {
 interface Live {
   raw: KubeObject;
   machine: Machine;
+  node: ObservedNode;
   health: MachineHealth;
 }
 
@@ -163,7 +164,7 @@ async function readLive(
   const cluster = rawCluster && kind.readCluster(rawCluster);
   if (!context.covers(machine) || cluster?.paused === true) return undefined;
   const node = await context.readNode(machine, cluster, signal);
-  return { raw, machine, health: context.judge(machine, cluster, node) };
+  return { raw, machine, node, health: context.judge(machine, cluster, node) };
 }
 
 async function* request(
@@ -173,11 +174,12 @@ async function* request(
   live: Live,
   signal: AbortSignal,
 ): AsyncGenerator<MachineActionEvent, void> {
-  const { machine } = live;
+  const { machine, node } = live;
   // Nothing is awaited between the start guard and the request.
   if (!context.mayStart(machine)) return;
   const isOwn = (found: KubeObject): boolean => machineUidOf(found) === machine.metadata.uid;
-  const creation = await createRemediationObject(deps, template.type, buildRequest(template, machine), isOwn, signal);
+  const body = buildRequest(template, machine, node);
+  const creation = await createRemediationObject(deps, template.type, body, isOwn, signal);
   if (creation.result === "refused") {
     yield deferred(deps, machine, { reason: creation.reason, cause: "refused" }, REFUSED_RETRY_MS);
   } else if (creation.result === "created") {

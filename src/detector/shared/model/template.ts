@@ -1,12 +1,18 @@
 import type { BareMetalRemediationSpec } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
-import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/names/annotations.ts";
+import {
+  MULTIPLE_TEMPLATES_SUPPORT,
+  NODE_NAME,
+  NODE_WAS_NOT_READY,
+  TEMPLATE_NAME,
+} from "../../../api/names/annotations.ts";
 import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/names/labels.ts";
 import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject, ObjectMeta, OwnerReference, ResourceType } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
+import { isReady } from "../../../nodes/ready.ts";
 import { field } from "./remediation.ts";
 
 /** A remediation template of any vendor. Its spec is not parsed. */
@@ -121,12 +127,18 @@ export function buildRemediation(
     metadata: {
       ...(template.manyPerNode ? { generateName: `${name}-` } : { name }),
       ...(template.namespace !== undefined && { namespace: template.namespace }),
-      annotations: { [NODE_NAME]: name, [TEMPLATE_NAME]: template.name },
+      annotations: { [NODE_NAME]: name, [TEMPLATE_NAME]: template.name, ...readinessRecord(template, node) },
       labels: { [PART_OF]: PART_OF_VALUE, ...(isControlPlane(node) && { [IS_CONTROL_PLANE_NODE]: "" }) },
       ownerReferences: machine === undefined ? [healthCheck] : [healthCheck, machine],
     },
     spec: early === undefined ? template.remediationSpec : withEarly(template, early),
   };
+}
+
+/** What only ironfence's own kind needs: whether the node was not Ready when the CR was created. */
+export function readinessRecord({ type }: Template, node: Node | undefined): Record<string, string> {
+  const isOurs = type.kind === BARE_METAL_REMEDIATIONS.kind && type.group === BARE_METAL_REMEDIATIONS.group;
+  return isOurs && node !== undefined && !isReady(node) ? { [NODE_WAS_NOT_READY]: node.metadata.uid } : {};
 }
 
 function withEarly({ remediationSpec }: Template, early: EarlySpec): unknown {

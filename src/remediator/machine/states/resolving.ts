@@ -190,6 +190,17 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 }
 
 /**
+ * Whether the node has been Ready since the remediation was created. What the health check saw at the creation, and a
+ * live read that allowed the remediation to begin because the node was not Ready, outweigh the watch: the node may have
+ * come back in the meantime, for example while no agent ran. A user who confirms the fence wants it although the node
+ * is Ready.
+ */
+function wasReadyAtStart({ node, remediation, observations }: Snapshot): boolean {
+  if (node === undefined || !isReady(node) || observations.request?.isReady === false) return false;
+  return remediation.notReadyNodeUID !== node.metadata.uid || remediation.isConfirmed;
+}
+
+/**
  * The subject as it is when its remediation begins. A remediation that waited for its host or for admission has already
  * stored this.
  */
@@ -200,10 +211,7 @@ function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "mac
   return {
     node: {
       ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
-      // A live read that allowed the remediation to begin because the node was not Ready outweighs the watch.
-      wasReady:
-        status.node?.wasReady ??
-        (node !== undefined && isReady(node) && snapshot.observations.request?.isReady !== false),
+      wasReady: status.node?.wasReady ?? wasReadyAtStart(snapshot),
       ...(bootIDAtStart !== undefined && { bootIDAtStart }),
       ...(zone !== undefined && { zone }),
     },

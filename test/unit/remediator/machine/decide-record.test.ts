@@ -228,6 +228,20 @@ describe("the status that a decision stores", () => {
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
   });
 
+  it("a node that was not Ready when its health check created the remediation is stored as not Ready", () => {
+    const there = node({ ready: "True", bootID: "boot-2" });
+    const wasReady = (notReadyNodeUID: string | undefined, isConfirmed = false) => {
+      const admission = { granted: false, reason: "WaitingForTurn", message: "third" } as const;
+      const fresh = snapshot({ state: "Resolving", status: { node: undefined }, other: { admission, node: there } });
+      const remediation = { ...fresh.remediation, notReadyNodeUID, isConfirmed };
+      return decide({ ...fresh, remediation }, NOW).status?.node?.wasReady;
+    };
+    assert.equal(wasReady(undefined), true);
+    assert.equal(wasReady(there.metadata.uid), false);
+    assert.equal(wasReady("the UID of an earlier node with this name"), true);
+    assert.equal(wasReady(there.metadata.uid, true), true);
+  });
+
   it("a host that this remediation has ordered off is not stored as inherited", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const attempt = { action: "ForceOff" } as const;

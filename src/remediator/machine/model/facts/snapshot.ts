@@ -36,6 +36,8 @@ export interface Snapshot {
     isRestored: boolean;
     /** A user has confirmed the object with this UID. */
     isConfirmed: boolean;
+    /** The UID of its node, if the health check that created the remediation saw the node not Ready. */
+    notReadyNodeUID: string | undefined;
   };
   strategy: BoundedStrategy;
   state: State;
