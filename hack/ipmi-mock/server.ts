@@ -57,7 +57,7 @@ export interface IpmiMock {
   steps(): Step[];
   /** Datagrams received since the start. */
   readonly datagramCount: number;
-  /** Sessions open or being opened now. */
+  /** The number of sessions that are open or being opened. */
   readonly sessionCount: number;
   close(): Promise<void>;
 }

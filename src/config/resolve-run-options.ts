@@ -48,7 +48,7 @@ export interface RunOptions extends ClusterOptions {
 }
 
 /**
- * The families of health checks. An agent with the detector alone needs one of them; the remediator needs no family.
+ * The families of health checks. An agent that runs only the detector needs one of them. The remediator needs none.
  */
 const DETECTOR_FAMILIES: readonly Family[] = ["node-health-check", "machine-health-check", "okd-machine-health-check"];
 

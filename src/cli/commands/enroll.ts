@@ -90,7 +90,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
         optional: true,
         placeholder: "addresses",
         brief:
-          "If there are more than two outlets: those that you have traced to the host yourself, so that no meter need show it",
+          "If there are more than two outlets: those whose plugs you have checked yourself, so that no meter has to show them",
       },
       yes: YES_FLAG,
       ...flagsOf(OPTIONS),

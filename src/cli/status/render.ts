@@ -155,7 +155,7 @@ function answers(overview: Overview): string[] {
   ];
 }
 
-/** Not empty if the status or a condition has a reason. */
+/** Why a health check does what it does: the reason in its status or in a condition, or that no agent has read it. */
 function checkReason({ status }: NodeHealthCheck, overview: Overview): string {
   const held = status?.conditions?.find(({ type, status }) => type === "Disabled" && status === "True");
   const condition = held ?? status?.conditions?.find(({ reason }) => reason !== "");

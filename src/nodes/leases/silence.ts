@@ -1,4 +1,6 @@
-// How long a live kubelet may leave its lease unchanged, and when silence shows that the kubelet does not run. Pure.
+// How long a live kubelet may leave its lease unchanged, and when silence shows that the kubelet does not run, for a
+// proof before the duration is over. In the remediator, `rules/outage/lease-silence.ts` judges it after a power-off.
+// Pure.
 
 /** The default duration of a kubelet. It is used for a lease without a duration. */
 export const LEASE_DURATION_DEFAULT_MS = 40_000;

@@ -3,7 +3,7 @@ import type { Facts, Invariant, OrderRecord } from "./facts.ts";
 
 // Rules about remediations that began before the duration of their nodes was over.
 
-/** How long after a host was powered on an order may still be sent without this knowledge. */
+/** For this long after a host was powered on, the agent may still send an order, because it may not know that yet. */
 const READ_GRACE_MS = 6_000;
 
 /**

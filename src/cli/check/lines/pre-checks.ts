@@ -102,7 +102,7 @@ const NEXT_STEPS: Readonly<Record<ReachStep, string>> = {
   connection: "check address, port, cabling and firewall, and whether Redfish is enabled on the BMC",
   tls: "check whether Redfish is enabled on this port; if the BMC speaks plain HTTP, write redfish+http://",
   ipmi: "enable IPMI over LAN on the BMC, and allow its UDP port in firewalls",
-  snmp: "enable SNMPv3 on the PDU, and allow its UDP port in firewalls; a PDU with SNMPv2c alone answers only a login",
+  snmp: "enable SNMPv3 on the PDU, and allow its UDP port in firewalls; a PDU that speaks only SNMPv2c answers only a login",
 };
 
 function judgePorts({ ports, portsUnread }: PreFacts): readonly Finding[] {

@@ -214,7 +214,8 @@ function readConditions(value: unknown): RemediationObject["conditions"] {
     const reason = failed ? field(condition, "reason") : undefined;
     const message = failed ? field(condition, "message") : undefined;
     if (typeof type !== "string" || typeof status !== "string" || !KEPT_CONDITIONS.includes(type)) return [];
-    // It says what its absence says: that nothing has ended. Thousands may begin to say so at once.
+    // `Unknown` means the same as a missing condition: nothing has ended. It is left out, because thousands of
+    // remediations may get it at once, and each change would cause an evaluation.
     if (type === SUCCEEDED && status !== "True" && status !== "False") return [];
     return [
       {

@@ -10,7 +10,10 @@ import { identityLeftMs, obstacleBesidesIdentity, orderObstacle } from "../../ma
 import type { EffectContext } from "../context/effect-context.ts";
 import { fieldsOf } from "../context/effect-context.ts";
 
-/** An order that is sent at most once. Its intent is stored in the status before. */
+/**
+ * An NMI or an AC cycle, which is sent at most once. Its intent is stored in the status before. Power orders are not of
+ * this kind: `devices.ts` sends them, and a state may order again.
+ */
 interface Order {
   name: string;
   /**

@@ -14,7 +14,7 @@ export interface Conflict {
   message: string;
   /** Whether it depends on what a host has reported, so that a further probe may end it. */
   byReport: boolean;
-  /** Whether nothing contradicts the target, but an object that could do so cannot be read. Probes go on. */
+  /** Whether nothing contradicts the target, but an object that could do so cannot be read. Probes continue. */
   unread?: true;
   /**
    * Whether it also holds an order to power the host on: it is in the configuration, or a remediation owns the other

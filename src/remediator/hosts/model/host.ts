@@ -138,7 +138,7 @@ export interface HostPower {
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
   /**
-   * Reads what the devices show about why the host died, while other calls go on. Undefined if no device has a log. The
+   * Reads what the devices show about why the host died, next to other calls. Undefined if no device has a log. The
    * method is missing if ironfence calls no device of the host.
    */
   readEvidence?(signal: AbortSignal): Promise<BmcEvidence | undefined>;

@@ -4,11 +4,11 @@
 export interface ProbeIntervals {
   /** The time between two probes of a healthy target in a small cluster. */
   quietMs: number;
-  /** The time before a failed probe is tried again. It starts with this value and doubles … */
+  /** The time before a failed probe is tried again, at first. It doubles after each further failure. */
   retryMinMs: number;
-  /** … up to this. */
+  /** The longest time before a failed probe is tried again. */
   retryMaxMs: number;
-  /** The longest such time while the node is not Ready, because its next fence waits for the BMC. */
+  /** The same while the node is not Ready, because its next fence waits for the BMC. */
   downRetryMs: number;
   /**
    * The time after the BMC has refused user or password, unless the Secret or the target changes: more tries lock

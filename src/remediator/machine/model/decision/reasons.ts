@@ -1,6 +1,7 @@
 /**
- * Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/reference/reasons.md
- * lists them.
+ * Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. The function
+ * that decides a reason writes its message; `BMC_PROBLEMS` has those of devices. docs/reference/reasons.md explains
+ * them.
  */
 export const REASONS = [
   "InputUnread",

@@ -15,6 +15,7 @@ import {
 } from "../../model/decision/timings.ts";
 
 // Whether the renewals of a node's lease show that its kubelet lives, although the host that was powered off is off.
+// `src/nodes/leases/silence.ts` judges leases before a power-off.
 
 /** The duration of a lease that names none: the default of the kubelet. */
 const LEASE_DURATION_SECONDS = 40;
