@@ -66,7 +66,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "cycle-unstored",
-    "effects/power/send-once",
+    "effects/power/nmi-and-ac-cycle",
     "an AC cycle is ordered only if the API server has stored it for this power cycle",
     "const isStored = status.acCycle?.attemptID === attemptId;",
     "const isStored = status.acCycle?.attemptID !== undefined || attemptId === undefined;",

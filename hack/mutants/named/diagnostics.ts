@@ -149,7 +149,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "nmi-unstored",
-    "effects/power/send-once",
+    "effects/power/nmi-and-ac-cycle",
     "an NMI is sent only if the API server has stored its intent",
     "if (!order.isStored) return notSent(",
     "if (host === undefined) return notSent(",
@@ -165,7 +165,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "nmi-while-held",
-    "effects/power/send-once",
+    "effects/power/nmi-and-ac-cycle",
     "every hold of the power-off also holds the NMI",
     "if (found !== undefined) return notSent(",
     'if (found === "HostChanged") return notSent(',

@@ -6,7 +6,7 @@ import { beginEvidence } from "./power/begin-evidence.ts";
 import { examineRequest } from "./objects/examine-request.ts";
 import { orderPower, readPower, readWhole, setBootOverride } from "./power/devices.ts";
 import type { EffectContext } from "./context/effect-context.ts";
-import { acCycle, sendNmi } from "./power/send-once.ts";
+import { acCycle, sendNmi } from "./power/nmi-and-ac-cycle.ts";
 import { readHolds } from "./power/read-holds.ts";
 import { markPatch } from "../machine/node-patches/marks.ts";
 import { getNode, patchNode } from "../clusters/node-writes.ts";

@@ -14,7 +14,7 @@ import {
   setBootOverride,
 } from "../../../../../src/remediator/effects/power/devices.ts";
 import type { EffectContext } from "../../../../../src/remediator/effects/context/effect-context.ts";
-import { acCycle, sendNmi } from "../../../../../src/remediator/effects/power/send-once.ts";
+import { acCycle, sendNmi } from "../../../../../src/remediator/effects/power/nmi-and-ac-cycle.ts";
 import { runEffect } from "../../../../../src/remediator/effects/run-effect.ts";
 import { latenessOf } from "../../../../../src/remediator/machine/rules/orders/power-orders.ts";
 import { RemediationSession } from "../../../../../src/remediator/controller/session/session.ts";
