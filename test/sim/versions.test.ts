@@ -116,6 +116,23 @@ describe("a status that this version does not know", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       world.assertClean();
     }));
+
+  it("a status that this version does not know and that names no host is undone when it is deleted, even if another client has removed the finalizer", () =>
+    World.run({}, async (world) => {
+      acceptAny(world, "status", "attempt", "action");
+      await otherVersionTakesOver(world, { phase: "Draining", attempt: { action: "Cycle" } });
+      store(world, { target: null });
+      const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
+      remediations.mergePatch(KEY, { metadata: { finalizers: ["test/held"] } });
+      remediations.delete(KEY);
+      world.freePod();
+      world.startAgent();
+      await world.until("the host is on again", () => world.powerLog.includes("n1 On"), 60_000);
+      await world.until("the host is released", () => world.target("n1")?.status?.owner === undefined, 60_000);
+      remediations.mergePatch(KEY, { metadata: { finalizers: null } });
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
 });
 
 /** Fences until the taint, ends the agent, and puts a value into the spec that only a later version knows. */

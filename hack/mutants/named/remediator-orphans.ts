@@ -161,6 +161,14 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     VERSIONS_SIM,
   ),
   mutant(
+    "unknown-claim-forgotten",
+    "machine/states/unknown",
+    "a remediation of another version that owns a host is undone even if it names no host and its finalizer was removed",
+    "if (!remediation.hasFinalizer && !mayOweUndo(snapshot, state.attempt))",
+    "if (!remediation.hasFinalizer && status.target === undefined)",
+    VERSIONS_SIM,
+  ),
+  mutant(
     "unknown-order-forgotten",
     "machine/states/unknown",
     "an order that cannot be read counts as one that may have turned the host off",

@@ -1,6 +1,7 @@
 import { bareMetalRemediationStateSchema } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { newAttempt, undo } from "../rules/attempts.ts";
 import { run, waitBecause } from "../rules/transitions.ts";
+import { mayOweUndo } from "./resolving.ts";
 import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { UnknownState } from "../model/decision/state.ts";
 import { STATE_VERSION } from "../model/decision/state.ts";
@@ -16,8 +17,8 @@ import type { Decision } from "../model/decision/decision.ts";
 export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
   const { remediation, status, observations, clusterProblem, strategy } = snapshot;
   if (remediation.deleting) {
-    // No host was claimed, so there is nothing to undo and no finalizer to remove.
-    if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
+    // There is nothing to undo and no finalizer to remove.
+    if (!remediation.hasFinalizer && !mayOweUndo(snapshot, state.attempt)) return { notes: [], effects: [] };
     const known = withoutUnknown(status);
     const isNodeLost = status.node !== undefined && known.node === undefined;
     const lost = isNodeLost ? "; the node cannot be identified: no labels, annotations or taints are restored" : "";
