@@ -83,11 +83,13 @@ export async function reconcile(
     const now = session.now();
     let decision = decide(snapshot, now);
     record(deps.recorder, "decide", snapshot, now, decision);
-    if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
     const apiWaitMs = waitForApi(session, decision);
-    if (apiWaitMs > 0) {
-      const report = reportApiFailure(snapshot, now);
-      if (report === undefined || waitForApi(session, report) > 0) return apiWaitMs;
+    const isIdle = decision.status === undefined && decision.effects.length === 0;
+    if (isIdle || apiWaitMs > 0) {
+      // A taint that cannot be put on is tried again only after a long wait.
+      const isReportable = !isIdle || session.observations.kube?.call === "taint";
+      const report = isReportable ? reportApiFailure(snapshot, now) : undefined;
+      if (report === undefined || waitForApi(session, report) > 0) return isIdle ? decision.nextCheckMs : apiWaitMs;
       record(deps.recorder, "reportApiFailure", snapshot, now, report);
       decision = report;
     }

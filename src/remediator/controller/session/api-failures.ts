@@ -12,6 +12,8 @@ import type { ApiCall, ApiFailure } from "../../machine/model/facts/api-failure.
 
 /** A failed call that is not repeated within this time after its backoff is no longer needed. */
 const FORGOTTEN_AFTER_MS = 10_000;
+/** The same for the taint: before each try the lease of the node must be silent, which takes up to 74 s. */
+const TAINT_FORGOTTEN_AFTER_MS = 80_000;
 
 /**
  * After so many failures, a call that takes our taint off has the ordinary backoff: the cause will not end within
@@ -91,7 +93,8 @@ export class ApiFailures {
   /** Of the calls that are still being tried, the one that has failed for the longest time. */
   oldest(nowMs: number): ApiFailure | undefined {
     for (const [call, { retryAtMs }] of this.#failures) {
-      if (nowMs > retryAtMs + FORGOTTEN_AFTER_MS) this.#failures.delete(call);
+      const afterMs = call === "taint" ? TAINT_FORGOTTEN_AFTER_MS : FORGOTTEN_AFTER_MS;
+      if (nowMs > retryAtMs + afterMs) this.#failures.delete(call);
     }
     return [...this.#failures.values()].toSorted((a, b) => a.sinceMs - b.sinceMs)[0];
   }
