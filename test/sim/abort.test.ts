@@ -100,6 +100,31 @@ describe("an agent that is killed and restarted finishes, with one power-off in 
   }
 });
 
+describe("a remediation that is deleted while its host is off and its BMC is dead", () => {
+  for (const [how, reason] of [
+    ["refused", "BMCUnreachable"],
+    ["silent", "BMCTimeout"],
+  ] as const) {
+    it(`a remediation that is deleted while its host is off and its BMC is ${how} says what it waits for, also after a restart of the agent`, () =>
+      World.run({}, async (world) => {
+        await reach(world, "Releasing");
+        world.rack.bmc("n1").setReachability(how);
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+        await world.phase("n1", "Undoing");
+        await world.killAgent();
+        world.startAgent();
+        await world.until("it says so", () => world.condition("n1", "Processing") === `True ${reason}`, 60_000);
+        const processing = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Processing");
+        assert.match(processing?.message ?? "", /the host may be OFF, and the remediation stays until/);
+        world.rack.bmc("n1").setReachability("up");
+        world.freePod();
+        await world.until("it is gone", () => world.remediation("n1") === undefined, 120_000);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
+});
+
 describe("with a successor waiting", () => {
   it("a host for which a successor waits is handed over while it is off, and the successor proves it off again", () =>
     World.run({}, async (world) => {

@@ -219,6 +219,29 @@ describe("a host with enrolled outlets", () => {
       { restorePolicy: "AlwaysOn" },
     ));
 
+  it("a remediation that is deleted says what it waits for, and what to do, also after a restart of the agent, if its host stays off with a dead BMC", () =>
+    World.run(
+      { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },
+      async (world) => {
+        giveOutlets(world, "n1");
+        storeEnrolment(world, "n1");
+        world.rack.bmc("n1").setReachability("silent");
+        await world.hang("n1");
+        world.remediate("n1", QUICK);
+        await world.until("it is off", () => world.rack.host("n1").power === "Off");
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+        await world.until("its outlets are on again", () => world.devices.pdus.isSupplied("n1"), 300_000);
+        await world.killAgent();
+        world.startAgent();
+        await world.clock.advance(120_000);
+        assert.equal(world.condition("n1", "Processing"), "True PowerOnTimeout");
+        assert.match(messagesOf(world), /its BMC does not answer.*power it on by hand/);
+        world.rack.bmc("n1").setReachability("up");
+        await world.until("it is gone", () => world.remediation("n1") === undefined, 1_200_000);
+        assert.equal(world.rack.host("n1").power, "On");
+      },
+    ));
+
   it("a host with one outlet that stays on, by a relay that is welded, is never proven off", () =>
     withDeadBmc(
       async (world) => {

@@ -116,11 +116,15 @@ function hasGivenUp(snapshot: AttemptSnapshot): boolean {
 }
 
 function deviceWait(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
-  const { device } = snapshot.observations;
+  const { attempt, observations, remediation } = snapshot;
+  const { device } = observations;
   const inMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
-  return device === undefined || inMs <= 0
-    ? undefined
-    : waitBecause(snapshot, now, device.reason, device.message, inMs);
+  if (device === undefined || inMs <= 0) return undefined;
+  const isKept = remediation.deleting && mayHaveTurnedOff(attempt);
+  const kept = isKept
+    ? "; the host may be OFF, and the remediation stays until a power device shows that it is on"
+    : "";
+  return waitBecause(snapshot, now, device.reason, `${device.message}${kept}`, inMs);
 }
 
 function clearOverride(snapshot: AttemptSnapshot, now: Now): Decision {
