@@ -1,7 +1,7 @@
 import type { ControllerDeps } from "../../../kube/reconcile/controller.ts";
 import { Controller } from "../../../kube/reconcile/controller.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import type { KubeErrorCode } from "../../../kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../kube/errors.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { nameOf, parseKey } from "../../../kube/watched.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
@@ -33,6 +33,11 @@ const FASTER_OR_AWAY: ReadonlySet<KubeErrorCode> = new Set([
 ]);
 /** How soon a reconcile is repeated if another writer changed the health check before its status was written. */
 const CONFLICT_RETRY_MS = 50;
+/**
+ * How soon a reconcile is repeated if another writer changed the object of an action. Usually the watch shows the new
+ * version earlier, which starts the reconcile.
+ */
+const ACTION_RETRY_MS = 500;
 
 /** When the controller reconciles a health check again; undefined if only a change causes that. */
 export interface Requeue {
@@ -193,7 +198,9 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
         }
       } catch (error) {
         const fields = { [logField]: nameOf(check), action: keyOf(action) };
-        if (!signal.aborted) this.#logger.warn({ err: error, ...fields }, "an action failed");
+        // Expected: another controller has changed the object, such as the remediation whose end is to be marked.
+        if (isConflict(error)) this.#logger.debug({ ...fields, why: error.message }, "an action is to be repeated");
+        else if (!signal.aborted) this.#logger.warn({ err: error, ...fields }, "an action failed");
         throw error;
       } finally {
         work.end(action);
@@ -215,10 +222,11 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     try {
       await work.storeStatus(check, decision, nowMs, signal);
     } catch (error) {
-      if (!isKubeError(error, "Conflict")) throw error;
+      if (!isConflict(error)) throw error;
       return { requeueAfterMs: CONFLICT_RETRY_MS };
     }
     for (const announcement of decision.transitions) this.#family.record(check, announcement);
+    if (errors.length > 0 && errors.every(isConflict)) return { requeueAfterMs: ACTION_RETRY_MS };
     if (errors.length > 0)
       throw new AggregateError(errors, `actions of ${nameOf(check)} that failed: ${errors.length}`);
     const { nextCheckMs } = decision;
@@ -253,6 +261,10 @@ function refusalOf(error: unknown): Announcement[] {
       note: `The API server refuses changes of this health check, so remediations that have ended are not deleted, and their nodes still count as unhealthy: ${error.message}. If the error names the webhook of an operator that no longer runs, delete its webhook configuration`,
     },
   ];
+}
+
+function isConflict(error: unknown): error is KubeError {
+  return isKubeError(error, "Conflict");
 }
 
 function isSingle<A extends { type: string }>(action: A | RecordAttempts): action is A {

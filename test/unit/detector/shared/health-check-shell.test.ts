@@ -7,8 +7,11 @@ import type {
 import type { HealthCheckFamily } from "../../../../src/detector/shared/shell/health-check-shell.ts";
 import { HealthCheckShell } from "../../../../src/detector/shared/shell/health-check-shell.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { KubeObject } from "../../../../src/kube/resource.ts";
 import { settle, VirtualClock } from "../../../lib/virtual-clock.ts";
+import type { Logger } from "../../../../src/telemetry/logger.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { evenRandom, silentLogger } from "../../kube/support.ts";
 
 // The shell alone, with a family whose decisions are scripted, and a log of what the shell does.
@@ -21,8 +24,8 @@ const CHECK: KubeObject = {
 
 interface Deed {
   type: string;
-  /** Throws instead of having an effect. */
-  fails?: boolean;
+  /** Throws this error instead of having an effect. */
+  fails?: KubeErrorCode;
 }
 type Decision = HealthCheckDecision<Deed>;
 
@@ -34,7 +37,10 @@ const decisionOf = (...actions: (Deed | RecordAttempts)[]): Decision => ({
 });
 
 /** Reconciles once with these decisions. The last one is repeated. @returns what happened, in order. */
-async function reconcile(decisions: readonly Decision[], options: { storeFails?: Error } = {}): Promise<string[]> {
+async function reconcile(
+  decisions: readonly Decision[],
+  options: { storeFails?: Error; logger?: Logger; forMs?: number } = {},
+): Promise<string[]> {
   const log: string[] = [];
   const left = [...decisions];
   const state = { key: "", observations: { addToAll: () => undefined }, announced: new Set<string>() };
@@ -60,8 +66,8 @@ async function reconcile(decisions: readonly Decision[], options: { storeFails?:
           log.push("decide");
           return (left.length > 1 ? left.shift() : left[0]) ?? decisionOf();
         },
-        run: async function* (_check, { type, fails = false }) {
-          if (fails) throw new KubeError("Unavailable", `${type} failed`);
+        run: async function* (_check, { type, fails }) {
+          if (fails !== undefined) throw new KubeError(fails, `${type} failed`);
           yield `${type} done`;
         },
         observe: (event) => {
@@ -80,10 +86,13 @@ async function reconcile(decisions: readonly Decision[], options: { storeFails?:
     record: (_check, { reason }) => void log.push(`record ${reason}`),
   };
   const stop = new AbortController();
-  const shell = new HealthCheckShell({ clock: new VirtualClock(), random: evenRandom, logger: silentLogger }, family);
+  const clock = new VirtualClock();
+  const { logger = silentLogger, forMs = 0 } = options;
+  const shell = new HealthCheckShell({ clock, random: evenRandom, logger }, family);
   shell.enqueueAll();
   const run = shell.run(stop.signal);
   await settle();
+  if (forMs > 0) await clock.advance(forMs);
   stop.abort();
   await run;
   return log;
@@ -114,7 +123,10 @@ describe("the shell of health checks", () => {
   });
 
   it("the shell of health checks runs and stores the rest if one action fails", async () => {
-    const log = await reconcile([decisionOf({ type: "delete", fails: true }, { type: "create" }), decisionOf()]);
+    const log = await reconcile([
+      decisionOf({ type: "delete", fails: "Unavailable" }, { type: "create" }),
+      decisionOf(),
+    ]);
     assert.deepEqual(log.slice(3), [
       "end delete",
       "observe create done",
@@ -123,6 +135,15 @@ describe("the shell of health checks", () => {
       "store",
       "record Shown",
     ]);
+  });
+
+  it("the shell of health checks repeats an action soon and logs no warning if another writer was faster", async () => {
+    const lines: string[] = [];
+    const logger = createLogger("info", { write: (line) => void lines.push(line) });
+    const decisions = [decisionOf({ type: "mark", fails: "Conflict" }), decisionOf(), decisionOf({ type: "mark" })];
+    const log = await reconcile(decisions, { logger, forMs: 1_000 });
+    assert.ok(log.includes("observe mark done"), log.join(", "));
+    assert.deepEqual(lines, []);
   });
 
   it("the shell of health checks remembers attempts in one write, before it decides again", async () => {
