@@ -26,7 +26,11 @@ const FOUND_BY: Readonly<Record<Bug, string>> = {
   "accepts any time": "old-time",
   "ignores the path in the signature": "signed-path",
   "ignores the body in the signature": "signed-body",
+  "compares the first digits of a signature": "whole-signature",
+  "accepts the beginning of a signature": "whole-signature",
   "powers a host that does not exist": "unknown-host",
+  "powers a host whose name begins a path": "unknown-host",
+  "ignores the end of a path": "unknown-request",
   "ignores the identity of an order": "other-identity",
   "compares one value of an identity": "other-identity",
   "orders without an identity": "no-identity",
@@ -53,7 +57,7 @@ describe("ironfence driver check", { concurrency: 24 }, () => {
     const { out, err, code } = await cli(["driver", "check", server.address, "--yes"], { env });
     assert.equal(code, 0, out + err);
     const lines = out.trimEnd().split("\n");
-    assert.equal(lines.length, 22);
+    assert.equal(lines.length, 23);
     for (const line of lines) assert.match(line, /^√ [a-z-]+ +\S.*: \S/u);
     assert.equal(server.host.power, "On");
     assert.ok(server.orders.includes("one off"));

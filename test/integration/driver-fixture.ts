@@ -30,7 +30,11 @@ export type Bug =
   | "accepts any time"
   | "ignores the path in the signature"
   | "ignores the body in the signature"
+  | "compares the first digits of a signature"
+  | "accepts the beginning of a signature"
   | "powers a host that does not exist"
+  | "powers a host whose name begins a path"
+  | "ignores the end of a path"
   | "ignores the identity of an order"
   | "compares one value of an identity"
   | "orders without an identity"
@@ -162,7 +166,12 @@ export async function startFakeDriver(...bugs: readonly Bug[]): Promise<FakeDriv
     const paths = has("ignores the path in the signature")
       ? ["status", "off", "on"].map((end) => path.replace(/\w+$/, end))
       : [path];
-    const isRight = paths.some((path) => sign("request", method, path, time, nonce, sha256(body)) === signature);
+    const isRight = paths.some((path) => {
+      const right = sign("request", method, path, time, nonce, sha256(body));
+      if (has("compares the first digits of a signature")) return right.slice(0, 8) === signature.slice(0, 8);
+      if (has("accepts the beginning of a signature")) return signature !== "" && right.startsWith(signature);
+      return right === signature;
+    });
     const isAnyBody = has("ignores the body in the signature") && signature !== "" && path.endsWith("/off");
     if (!isRight && !isAnyBody) return false;
     nonces.add(nonce);
@@ -195,7 +204,12 @@ export async function startFakeDriver(...bugs: readonly Bug[]): Promise<FakeDriv
   };
 
   const answer = ({ method, path, body }: Seen): { status: number; body: unknown } => {
-    const [, name = "", action = ""] = /^\/hosts\/([^/]+)\/(\w+)$/.exec(path) ?? [];
+    const form = has("powers a host whose name begins a path")
+      ? /^\/hosts\/(one|two)[^/]*\/(\w+)$/
+      : has("ignores the end of a path")
+        ? /^\/hosts\/([^/]+)\/(\w+)/
+        : /^\/hosts\/([^/]+)\/(\w+)$/;
+    const [, name = "", action = ""] = form.exec(path) ?? [];
     const found = hosts.get(name) ?? (has("powers a host that does not exist") ? host : undefined);
     if (found === undefined) return { status: 404, body: { error: `no host ${name}` } };
     if (action === "status" && method === "GET") {

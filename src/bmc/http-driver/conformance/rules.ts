@@ -67,6 +67,11 @@ export const RULES: readonly Rule[] = [
   forKey("signed-body", "refuses an order with the signature of another body", async (server, off) => {
     requireRefused(await server.sendSignedAs(off, { ...off, body: JSON.stringify({ systemUUID: OTHER_UUID }) }), 401);
   }),
+  forKey("whole-signature", "refuses an order with a signature of which only a part is right", async (server, off) => {
+    for (const spoil of [spoilFirst, spoilLast, shorten]) {
+      requireRefused(await server.sendWithSignature({ ...off, nonce: freshNonce() }, spoil), 401);
+    }
+  }),
   {
     name: "replayed-nonce",
     needs: "key",
@@ -84,6 +89,8 @@ export const RULES: readonly Rule[] = [
     const read = { method: "GET", path: `${path}/status`, timeS, nonce: freshNonce(), body: "" } as const;
     requireRefused(await server.send(read), 404);
     requireRefused(await server.send({ ...off, path: `${path}/off`, nonce: freshNonce() }), 404);
+    const longer = `${server.path}-ironfence-no-such-host`;
+    requireRefused(await server.send({ ...off, path: `${longer}/off`, nonce: freshNonce() }), 404);
   }),
   hostile("other-identity", "refuses an order for a host with another identity: 409", async (server, off) => {
     requireRefused(await server.send({ ...off, body: JSON.stringify({ systemUUID: OTHER_UUID }) }), 409);
@@ -102,7 +109,9 @@ export const RULES: readonly Rule[] = [
     requireRefused(await server.send({ ...off, nonce: freshNonce(), body: "not JSON" }), 400);
   }),
   hostile("unknown-request", "refuses requests that are not in the contract", async (server, off) => {
-    requireRefused(await server.send({ ...off, path: `${server.path}/cycle` }), 404, 405, 501);
+    for (const end of ["cycle", "off/ironfence", "ironfence/off"]) {
+      requireRefused(await server.send({ ...off, path: `${server.path}/${end}`, nonce: freshNonce() }), 404, 405, 501);
+    }
   }),
   {
     name: "slow-clients",
@@ -206,6 +215,24 @@ function forCertificate(name: string, says: string, has: "certificate" | "none")
     if (answer !== undefined) requireRefused({ ...answer, isProven: true }, 400, 401, 403, 495, 496);
   });
   return { ...rule, needs: "certificate" };
+}
+
+const SHORT_DIGITS = 8;
+
+function spoilFirst(signature: string): string {
+  return otherDigit(signature.slice(0, 1)) + signature.slice(1);
+}
+
+function spoilLast(signature: string): string {
+  return signature.slice(0, -1) + otherDigit(signature.slice(-1));
+}
+
+function shorten(signature: string): string {
+  return signature.slice(0, SHORT_DIGITS);
+}
+
+function otherDigit(digit: string): string {
+  return digit === "0" ? "1" : "0";
 }
 
 /** @throws RuleBroken unless the answer has one of these statuses and is proven. A 401 needs no proof. */

@@ -93,6 +93,14 @@ export class ServerUnderTest {
     return this.#measured(request, (signal) => this.#client.send(request, signal, headers));
   }
 
+  /** Sends a request with its own signature as `change` returns it. */
+  sendWithSignature(request: SignedRequest, change: (signature: string) => string): Promise<DriverAnswer> {
+    const headers = this.#client.headersOf(request);
+    const signature = change(headers[HEADERS.signature] ?? "");
+    const changed = { ...headers, [HEADERS.signature]: signature };
+    return this.#measured(request, (signal) => this.#client.send(request, signal, changed));
+  }
+
   /** Sends a request without all headers of the contract, or only without the signature. */
   sendUnsigned(request: SignedRequest, without: "headers" | "signature"): Promise<DriverAnswer> {
     const { [HEADERS.signature]: _, ...others } = this.#client.headersOf(request);
