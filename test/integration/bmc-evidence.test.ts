@@ -73,6 +73,20 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 };
 
+/** Logs of which the first answer is longer than what may be read. */
+const LONG_SHAPES: Readonly<Record<string, Shape>> = {
+  "in one answer that begins with their number": (all) => ok({ "Members@odata.count": all.length, Members: [...all] }),
+  "in one answer that ends with their number, with $skip alone": (all, query) =>
+    ok({ Members: all.slice(Number(query.get("$skip") ?? 0)), "Members@odata.count": all.length }),
+  "in one answer, and refuses query parameters": (all, query) =>
+    query.size > 0 ? { status: 400 } : ok({ "Members@odata.count": all.length, Members: [...all] }),
+  "in pages that link to the next, with their number": (all, query) => {
+    const at = Number(query.get("page") ?? 0);
+    const next = { "Members@odata.nextLink": `${SEL}/Entries?page=${at + 1}` };
+    return ok({ "Members@odata.count": all.length, Members: all.slice(at * 20, (at + 1) * 20), ...next });
+  },
+};
+
 describe("the log of a BMC over Redfish", () => {
   for (const [shape, reply] of Object.entries(SHAPES)) {
     for (const count of [1, 15, 60]) {
@@ -89,6 +103,30 @@ describe("the log of a BMC over Redfish", () => {
       });
     }
   }
+
+  for (const [shape, reply] of Object.entries(LONG_SHAPES)) {
+    it(`the log of a BMC over Redfish with 10,000 entries, ${shape}, is read to its newest entry`, async () => {
+      await using bmc = await startFakeBmc();
+      const all = entries(10_000);
+      const single = all.slice(-20).map((body): [string, Json] => [String(body["@odata.id"]), body]);
+      serve(bmc, { ...LOGS, ...Object.fromEntries(single), [`${SEL}/Entries`]: (query) => reply(all, query) });
+      await using device = openFake(bmc);
+      const found = await evidenceOf(device);
+      assert.ok(
+        found.entries.some(({ text }) => text === NEWEST),
+        JSON.stringify(found),
+      );
+      assert.equal(found.incomplete, undefined);
+    });
+  }
+
+  it("the log of a BMC over Redfish whose newest entries cannot be found is reported as not read to its end", async () => {
+    await using bmc = await startFakeBmc();
+    const all = entries(10_000).map(({ "@odata.id": _id, ...body }) => body);
+    serve(bmc, { ...LOGS, [`${SEL}/Entries`]: () => ok({ Members: all, "Members@odata.count": all.length }) });
+    await using device = openFake(bmc);
+    assert.match((await evidenceOf(device)).incomplete ?? "", /newest entries of log SEL were not reached/);
+  });
 
   it("the log of a BMC over Redfish is read if the clock of the BMC shows no usable time", async () => {
     await using bmc = await startFakeBmc();

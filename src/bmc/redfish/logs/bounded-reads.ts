@@ -50,13 +50,17 @@ export class BoundedReads {
     return this.#service.sentSecrets.hide(text);
   }
 
-  /** @param reference The reference that the BMC gives. @returns undefined if there is no answer. */
-  async get(reference: string): Promise<ReadResource | undefined> {
+  /**
+   * @param reference The reference that the BMC gives.
+   * @param most How many bytes of the answer are read at most.
+   * @returns undefined if there is no answer.
+   */
+  async get(reference: string, most = ANSWER_BYTES_MAX): Promise<ReadResource | undefined> {
     const path = this.#pathOf(reference);
     if (path === undefined) return undefined;
     const what = `GET ${this.#service.origin}${path}`;
     return this.#budget.send(what, this.#signal, async (signal) => {
-      const bytesMax = Math.min(ANSWER_BYTES_MAX, this.#budget.leftBytes);
+      const bytesMax = Math.min(most, this.#budget.leftBytes);
       const { status, text, isWhole, bytes, header } = await this.#service.readBesides(path, bytesMax, signal);
       this.#budget.spend(bytes);
       this.#date = header("date") ?? this.#date;

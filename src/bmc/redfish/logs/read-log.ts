@@ -14,6 +14,12 @@ export const ENTRIES_MAX = 16;
 const LINKED_MAX = 8;
 /** How many pages are followed towards the end of a log whose service does not support `$skip`. */
 const PAGES_MAX = 4;
+/** More entries than any log has. */
+const BEYOND_END = 1_000_000;
+/** How much of the answer to a question for the number of entries is read. */
+const TOTAL_BYTES_MAX = 2_048;
+/** The path of an entry that ends with its number. */
+const NUMBERED = /^(.*\/)(\d{1,9})(\/?)$/;
 /** How many characters at the end of an id are searched for its number. A longer number would be rounded. */
 const NUMBER_DIGITS_MAX = 15;
 
@@ -48,8 +54,7 @@ async function newestMembers(reads: BoundedReads, log: FoundLog): Promise<JsonOb
   const first = asked.status === 200 ? asked : await readPage(reads, log.entries);
   if (first === undefined) return [];
   const known = membersOf(first.body);
-  const count = first.body["Members@odata.count"];
-  const total = typeof count === "number" ? count : undefined;
+  const total = totalOf(first.body);
   const next = nextOf(first.body);
   const isAll = next === undefined && !first.isCut && (total === undefined || total <= known.length);
   if (isAll || isNewestFirst(known) === true) return newest(known);
@@ -70,18 +75,23 @@ interface FirstPage {
 }
 
 /** The entries at the end of a log whose first page is known. */
-async function readTail(
-  reads: BoundedReads,
-  entries: string,
-  { known, total, next, isCut }: FirstPage,
-): Promise<JsonObject[]> {
+async function readTail(reads: BoundedReads, entries: string, first: FirstPage): Promise<JsonObject[]> {
+  const { known, next, isCut } = first;
+  const total = first.total ?? (isCut ? await readTotal(reads, entries, known.length) : undefined);
   if (total === undefined ? isCut : total > known.length) {
     const skip = Math.max((total ?? 0) - ENTRIES_MAX, known.length, 1);
     const page = await readPage(reads, withQuery(entries, `$skip=${skip}&$top=${ENTRIES_MAX}`));
     const members = page === undefined ? [] : membersOf(page.body);
     // A service that ignores $skip gives the first page again.
-    if (members.length > 0 && keyOf(members[0]) !== keyOf(known[0])) return members;
+    if (members.length > 0 && keyOf(members[0]) !== keyOf(known[0])) {
+      if (total === undefined && members.length >= ENTRIES_MAX)
+        reads.note("a log does not say how many entries it has");
+      return members;
+    }
   }
+  const isNear = next !== undefined && (total ?? 0) <= known.length * (1 + PAGES_MAX);
+  const numbered = isNear ? [] : await readByNumber(reads, known, total);
+  if (numbered.length > 0) return numbered;
   let last: JsonObject[] = [];
   let link = next;
   const seen = new Set<string>();
@@ -96,8 +106,42 @@ async function readTail(
   return last;
 }
 
-async function readPage(reads: BoundedReads, path: string): Promise<ReadResource | undefined> {
-  const page = await reads.get(path);
+/**
+ * How many entries a log has, if its first page was cut off before the number. A page beyond the end has no entries,
+ * so its answer is short. A service that ignores `$skip` gives the first page again, of which little is read.
+ */
+async function readTotal(reads: BoundedReads, entries: string, known: number): Promise<number | undefined> {
+  const page = await readPage(reads, withQuery(entries, `$skip=${BEYOND_END}&$top=1`), TOTAL_BYTES_MAX);
+  if (page === undefined || page.isCut || membersOf(page.body).length > 0) return undefined;
+  const total = totalOf(page.body);
+  // Some services report the number of entries on the page instead.
+  return total === undefined || total <= known ? undefined : total;
+}
+
+/**
+ * The last entries of a log whose service supports no paging: links to them, because their numbers follow from those of
+ * the first entries. No entries if that is not so.
+ */
+async function readByNumber(
+  reads: BoundedReads,
+  known: readonly JsonObject[],
+  total: number | undefined,
+): Promise<JsonObject[]> {
+  const paths = known.map((member) => NUMBERED.exec(stringAt(member, "@odata.id") ?? ""));
+  const [, before = "", digits = "", after = ""] = paths[0] ?? [];
+  const start = Number(digits);
+  const isInOrder = paths.every((path, index) => path?.[1] === before && Number(path[2]) === start + index);
+  if (total === undefined || paths.length < 2 || !isInOrder) return [];
+  const at = (number: number): string => `${before}${String(number).padStart(digits.length, "0")}${after}`;
+  const end = start + total - 1;
+  const newest = await readPage(reads, at(end));
+  if (newest === undefined) return [];
+  const earlier = Array.from({ length: LINKED_MAX }, (_, index) => ({ "@odata.id": at(end - LINKED_MAX + index) }));
+  return [...earlier, newest.body];
+}
+
+async function readPage(reads: BoundedReads, path: string, bytesMax?: number): Promise<ReadResource | undefined> {
+  const page = await reads.get(path, bytesMax);
   return page?.status === 200 ? page : undefined;
 }
 
@@ -111,6 +155,11 @@ function nextOf(body: JsonObject): string | undefined {
     stringAt(body, "@odata.nextLink") ??
     linksAt(body, "Members@odata.nextLink")[0]
   );
+}
+
+function totalOf(body: JsonObject): number | undefined {
+  const count = body["Members@odata.count"];
+  return Number.isSafeInteger(count) ? Number(count) : undefined;
 }
 
 /** The members of a page. Some services give plain paths instead of links. */
