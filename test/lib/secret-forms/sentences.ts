@@ -7,6 +7,8 @@ export function sentencesForms(S: string): SecretForm[] {
   return [
     ["json unicode key", `{"pass\\u0077ord":"${S}"}`, [S]],
     ["base64 of user:pw", base64("root:" + S), [base64("root:" + S)]],
+    ["base64 of base64", `the BMC says ${base64(base64(S))}`, [base64(base64(S))]],
+    ["base64 of base64 of user:pw", base64(base64("root:" + S)), [base64(base64("root:" + S))]],
     ["base64url json", base64(JSON.stringify({ password: S })), [base64(JSON.stringify({ password: S }))]],
     [
       "slack webhook",
