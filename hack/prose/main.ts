@@ -1,13 +1,15 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { conflictMarkers } from "./conflict-markers.ts";
 import { longCommentLines } from "./line-length.ts";
 import type { Finding } from "./lint.ts";
 import { lintProse } from "./lint.ts";
 import { isCode } from "./parse.ts";
 import { lintTestNames } from "./test-names.ts";
 
-// Checks pages, comments and messages against the vocabulary, the length of comment lines, and the names of tests.
+// Checks pages, comments and messages against the vocabulary, the length of comment lines, and the names of tests. Also
+// finds conflict markers.
 // Arguments are files; by default it checks all.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -38,7 +40,7 @@ if (count > 0) {
 
 async function findingsIn(file: string): Promise<Finding[]> {
   const source = readFileSync(join(ROOT, file), "utf8");
-  const findings = await lintProse(file, source);
+  const findings = [...conflictMarkers(file, source), ...(await lintProse(file, source))];
   if (isCode(file)) findings.push(...longCommentLines(file, source));
   if (/\.test\.tsx?$/.test(file)) findings.push(...lintTestNames(file, source, testNames));
   return findings;

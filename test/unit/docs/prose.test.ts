@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { conflictMarkers } from "../../../hack/prose/conflict-markers.ts";
 import { LINE_LENGTH_MAX, longCommentLines } from "../../../hack/prose/line-length.ts";
 import { lintProse } from "../../../hack/prose/lint.ts";
 import { lintTestNames } from "../../../hack/prose/test-names.ts";
@@ -98,6 +99,20 @@ describe("the check of comment lines", () => {
 
   it("the check of comment lines allows a line that cannot be broken", () => {
     assert.deepEqual(longCommentLines("a.ts", `// https://example.com/${"x".repeat(LINE_LENGTH_MAX)}\n`), []);
+  });
+});
+
+describe("the check of conflict markers", () => {
+  const linesWith = (source: string): number[] => conflictMarkers("a.md", source).map(({ line }) => line);
+
+  it("the check of conflict markers finds those of git in a page and in comments", () => {
+    const [ours, base, theirs] = ["<", "|", ">"].map((sign) => sign.repeat(7));
+    assert.deepEqual(linesWith(`a\n${ours} HEAD\nb\n${base} 1a2b\n=======\nc\n${theirs} other\n`), [2, 4, 7]);
+    assert.deepEqual(linesWith(`/**\n * ${ours} HEAD\n */\n// ${theirs} other\n# ${theirs}\n`), [2, 4, 5]);
+  });
+
+  it("the check of conflict markers allows a heading that is underlined, a shift and a table", () => {
+    assert.deepEqual(linesWith("Title\n=======\n\n>> quoted\n| a | b |\nx <<<<<<< y\n<<<<<<<<\n"), []);
   });
 });
 
