@@ -130,7 +130,8 @@ const evidenceSchema = z
       .meta({ description: "Sensors that were above a limit, and parts that reported themselves as critical." }),
     lastReset: timeSchema.optional().meta({ description: "The last reset of the host before the power-off." }),
     clockOffsetSeconds: z.int().optional().meta({
-      description: "By how much the clock of the BMC was ahead. Absent if the BMC showed no time.",
+      description:
+        "How many seconds the clock of the BMC was ahead of the clock of the agent; negative if it was behind. Absent if the BMC showed no time.",
     }),
     incomplete: z
       .string()

@@ -47,7 +47,7 @@ export class LocalGuard {
     if (pathOf(url) === OPEN_PATH && isSame(queryOf(url).get("key"), this.#key)) return this.#letIn();
     const sent = cookie.split("; ").find((each) => each.startsWith(`${this.#cookieName}=`));
     if (isSame(sent?.slice(this.#cookieName.length + 1), this.#session)) return undefined;
-    return notice(401, "Not open yet", "Open the address that ironfence dashboard printed.");
+    return notice(401, "Key missing", "Open the address that ironfence dashboard printed: it contains the key.");
   }
 
   /** All ports of a host share their cookies, so each command needs a name of its own. */
