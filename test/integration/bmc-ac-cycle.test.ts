@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { HostIdentity } from "../../src/bmc/identity/host-identity.ts";
-import { Topology } from "../../src/bmc/devices/topology.ts";
+import { Topology } from "../../src/bmc/topology/topology.ts";
 import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { CHASSIS, forever, hasCode, ok, openFake, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json } from "./bmc-fixture.ts";

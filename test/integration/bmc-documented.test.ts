@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Topology } from "../../src/bmc/devices/topology.ts";
+import { Topology } from "../../src/bmc/topology/topology.ts";
 import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import { forever, hasCode, openFake, redfishError, RESET, startFakeBmc } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";

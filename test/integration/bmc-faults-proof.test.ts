@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
-import { Topology } from "../../src/bmc/devices/topology.ts";
+import { Topology } from "../../src/bmc/topology/topology.ts";
 import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import {
   NOTHING_READ,

@@ -4,7 +4,7 @@ import type { HostIdentity } from "../../src/bmc/identity/host-identity.ts";
 import type { PowerDriver, PowerReading } from "../../src/bmc/interface/driver.ts";
 import type { BmcErrorCode } from "../../src/bmc/interface/errors.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
-import { Topology } from "../../src/bmc/devices/topology.ts";
+import { Topology } from "../../src/bmc/topology/topology.ts";
 import { forever, hasCode, openFake, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
-import type { OutletAnswer } from "../../src/bmc/devices/outlets.ts";
-import { Topology } from "../../src/bmc/devices/topology.ts";
+import type { OutletAnswer } from "../../src/bmc/topology/outlets.ts";
+import { Topology } from "../../src/bmc/topology/topology.ts";
 import type { IdentityCheck } from "../../src/bmc/identity/identity-check.ts";
 import type { OutletIdentity } from "../../src/bmc/interface/driver.ts";
 import type { Mib } from "../../src/bmc/interface/mibs.ts";

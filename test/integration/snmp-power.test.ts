@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Topology } from "../../src/bmc/devices/topology.ts";
+import { Topology } from "../../src/bmc/topology/topology.ts";
 import { MIBS } from "../../src/bmc/interface/mibs.ts";
 import { SNMP_AUTH_PROTOCOLS } from "../../src/bmc/interface/device-config.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";

@@ -2,7 +2,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const SIM = "test/sim/ac-cycle.test.ts";
-const OUTLETS = "test/unit/bmc/devices/outlets.test.ts";
+const OUTLETS = "test/unit/bmc/topology/outlets.test.ts";
 const DRIVERS = "test/integration/bmc-ac-cycle.test.ts";
 const remediator = mutantsOf("src/remediator");
 const bmc = mutantsOf("src/bmc");
@@ -90,7 +90,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "cycle-of-one-supply",
-    "devices/topology",
+    "topology/once-orders",
     "one of several supplies alone is not cycled",
     "this.#levels.filter(({ length }) => length === 1).flat()",
     "this.#levels.filter(({ length }) => length >= 1).flat()",
@@ -98,7 +98,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "order-sent-once-while-held",
-    "devices/send-once",
+    "topology/send-once",
     "a hold of power-offs that begins while the power of a host is read also holds an NMI and an AC cycle",
     "if (found !== undefined) return",
     'if (found === "") return',
@@ -109,7 +109,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   // By outlets.
   bmc(
     "supply-cut-of-host-on",
-    "devices/send-once",
+    "topology/send-once",
     "the outlets of a host that does not read Off are not switched off for an AC cycle",
     "if (state !== needs) return",
     'if (state !== needs && needs === "On") return',
@@ -117,7 +117,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "supply-cut-unenrolled",
-    "devices/topology",
+    "topology/once-orders",
     "outlets are switched off for an AC cycle only if their enrolment holds now",
     "requireVerified: (signal) => this.#verifyAgain(level, signal),\n      send: (signal) => cutSupply",
     "requireVerified: () => Promise.resolve(),\n      send: (signal) => cutSupply",
@@ -126,7 +126,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "supply-cut-unread",
-    "devices/topology",
+    "topology/once-orders",
     "an AC cycle by outlets counts only if each of them has read Off",
     'if (supplyPower(values, level.length).state === "Off") return;',
     'if (supplyPower(values, level.length).state !== "On") return;',

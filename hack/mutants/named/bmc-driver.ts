@@ -2,7 +2,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/bmc/http-driver");
-const devices = mutantsOf("src/bmc/devices");
+const topology = mutantsOf("src/bmc/topology");
 const command = mutantsOf("src/cli/commands");
 const CERTIFICATE = "test/integration/driver-certificate.test.ts";
 const POWER = "test/integration/driver-power.test.ts";
@@ -56,37 +56,37 @@ export const BMC_DRIVER_MUTANTS: readonly Mutant[] = [
     "if (certificate !== undefined) {",
     CERTIFICATE,
   ),
-  devices(
+  topology(
     "override-left-on-bmc",
-    "topology",
+    "boot-override",
     "a boot override of a BMC is cleared even if another device of the host has none",
     "every((driver) => driver.hasNoBootOverride === true)",
     "some((driver) => driver.hasNoBootOverride === true)",
-    "test/unit/bmc/devices/topology.test.ts",
+    "test/unit/bmc/topology/topology.test.ts",
   ),
-  devices(
+  topology(
     "off-for-no-override",
-    "topology",
+    "boot-override",
     "a host does not stay off because none of its devices supports a boot override",
     'if (override === "None" && this.#hasNoBootOverride) return;',
     'if (override === "NetworkOnce" && this.#hasNoBootOverride) return;',
-    "test/unit/bmc/devices/topology.test.ts",
+    "test/unit/bmc/topology/topology.test.ts",
   ),
-  devices(
+  topology(
     "off-for-unsupported-override",
-    "topology",
+    "boot-override",
     "a host does not stay off because its BMC has no boot override to clear",
     "if (!this.#isOverrideUnset || !isUnsupported(error)) throw error;",
     "throw error;",
-    "test/unit/bmc/devices/topology.test.ts",
+    "test/unit/bmc/topology/topology.test.ts",
   ),
-  devices(
+  topology(
     "override-left-out-is-cleared",
-    "topology",
+    "boot-override",
     "a boot override that was set is not taken for cleared because the BMC leaves it out",
     "if (!this.#isOverrideUnset || !isUnsupported(error)) throw error;",
     "if (!isUnsupported(error)) throw error;",
-    "test/unit/bmc/devices/topology.test.ts",
+    "test/unit/bmc/topology/topology.test.ts",
   ),
   mutant(
     "driver-state-in-any-case",

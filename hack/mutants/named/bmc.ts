@@ -49,7 +49,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   // A host of several devices.
   mutant(
     "half-off",
-    "devices/topology",
+    "topology/level-readings",
     "a host with several devices is off only if each shows Off",
     "if (off[0] !== undefined && off.length === devices) {",
     "if (off[0] !== undefined) {",
@@ -57,7 +57,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "twin-off-unseen",
-    "devices/topology",
+    "topology/whole-power",
     "if a host should be on, an Off of any of its devices counts, whatever the others show",
     'readings.find(({ state }) => state === "Off") ?? readings.find(',
     "readings.find(",
@@ -65,15 +65,15 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heard-beside-refusal",
-    "devices/level-calls",
+    "topology/level-calls",
     "an order that one device may have received is not reported as refused because another device refuses it",
     '[["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]]',
     '[["Timeout", "BadResponse"], ["Unreachable"]]',
-    "test/unit/bmc/devices/topology.test.ts",
+    "test/unit/bmc/topology/topology.test.ts",
   ),
   mutant(
     "unverified-host-network-booted",
-    "devices/topology",
+    "topology/boot-override",
     "no network boot is set for a host that was not verified",
     "else await this.#identities.requireVerified(level, signal);",
     "else await this.#identities.refuseWrongHost(level, signal);",
@@ -81,7 +81,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "first-judge-for-ever",
-    "devices/level-identities",
+    "topology/level-identities",
     "an identity is judged by what the node reports now",
     "    this.#judge = judge;\n    this.#checks.clear();",
     "    this.#checks.clear();",

@@ -173,7 +173,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "nmi-to-off-host",
-    "devices/send-once",
+    "topology/send-once",
     "only a host that reads On gets an NMI",
     "if (state !== needs) return",
     'if (state !== needs && needs === "Off") return',
@@ -181,7 +181,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "nmi-to-other-host",
-    "devices/send-once",
+    "topology/send-once",
     "an NMI is sent only over a device whose identity was accepted",
     "await requireVerified(signal);",
     "",
@@ -189,7 +189,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "order-by-old-identity",
-    "devices/topology",
+    "topology/once-orders",
     "the identity of the host is read again between the reading of its power and an order that is sent only once",
     "this.#identities.forget(level);\n    await this.#identities.requireVerified(level, signal);",
     "await this.#identities.requireVerified(level, signal);",
@@ -197,7 +197,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "nmi-by-two-devices",
-    "devices/send-once",
+    "topology/send-once",
     "no second device sends an NMI after one that may have sent it",
     "if (isHandedOver && !NOT_TAKEN.has(failure.code)) return",
     'if (isHandedOver && failure.code === "Timeout") return',

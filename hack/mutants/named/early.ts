@@ -5,7 +5,7 @@ import type { Mutant } from "./mutant.ts";
 const detector = mutantsOf("src/detector");
 const remediator = mutantsOf("src/remediator");
 const leases = mutantsOf("src/nodes/leases");
-const devices = mutantsOf("src/bmc/devices");
+const topology = mutantsOf("src/bmc/topology");
 const redfish = mutantsOf("src/bmc/redfish");
 const connection = mutantsOf("src/kube/connection");
 
@@ -13,7 +13,7 @@ const EARLY_SIM = "test/sim/early-release.test.ts";
 const EARLY_LEASES = "test/sim/early-leases.test.ts";
 const EARLY_CHASSIS = "test/sim/early-chassis.test.ts";
 const EARLY_INTERFERENCE = "test/sim/early-interference.test.ts";
-const TOPOLOGY = "test/unit/bmc/devices/topology.test.ts";
+const TOPOLOGY = "test/unit/bmc/topology/topology.test.ts";
 const EARLY_PROVER = "test/unit/remediator/early/early-prover.test.ts";
 const EARLY_PROOF = "test/unit/remediator/early/early-proof.test.ts";
 const EARLY_CANDIDATE = "test/unit/remediator/early/candidate.test.ts";
@@ -277,7 +277,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     'return state === "Off" && failed === "Same" && bmcUpMs === undefined;',
     EARLY_CHASSIS,
   ),
-  devices(
+  topology(
     "early-failed-level-unsaid",
     "topology",
     "an Off reading shows whether a device of the host has failed since it was opened",
@@ -286,7 +286,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     TOPOLOGY,
     EARLY_CHASSIS,
   ),
-  devices(
+  topology(
     "early-failed-identity-unsaid",
     "topology",
     "a device whose identity could not be read counts as failed",
@@ -294,7 +294,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "      }\n    }\n    const ended",
     TOPOLOGY,
   ),
-  devices(
+  topology(
     "early-one-bmc-agrees",
     "level-readings",
     "two interfaces of one BMC count as one witness",
@@ -318,9 +318,9 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "if (startedMs > nowMs && nowMs >= CLOCK_SET_FROM_MS) return",
     "test/integration/bmc-doubt.test.ts",
   ),
-  devices(
+  topology(
     "early-oldest-bmc-counts",
-    "topology",
+    "level-readings",
     "if there are several BMCs, the one that has been up for the shortest time counts",
     "{ bmcUpMs: Math.min(...upMs) }",
     "{ bmcUpMs: Math.max(...upMs) }",

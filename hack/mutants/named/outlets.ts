@@ -2,7 +2,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src");
-const OUTLETS = "test/unit/bmc/devices/outlets.test.ts";
+const OUTLETS = "test/unit/bmc/topology/outlets.test.ts";
 const OUTLETS_SIM = "test/sim/outlets.test.ts";
 const EARLY_OUTLETS_SIM = "test/sim/early-outlets.test.ts";
 const CYCLE_SIM = "test/sim/ac-cycle-outlets.test.ts";
@@ -73,7 +73,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "outlets-beside-bmc",
-    "bmc/devices/outlets",
+    "bmc/topology/outlets",
     "the identity of a BMC does not verify an outlet on its level",
     "return level.some((driver) => driver.identifyOutlet !== undefined);",
     "return level.every((driver) => driver.identifyOutlet !== undefined);",
@@ -97,7 +97,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "enrolment-read-before-slow-bmc",
-    "bmc/devices/topology",
+    "bmc/topology/topology",
     "an enrolment is compared right before each order",
     "if (isOutletLevel(level)) this.#identities.forget(level);",
     "if (level.length === 0) this.#identities.forget(level);",
@@ -105,7 +105,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unenrolled-outlet-put-on",
-    "bmc/devices/topology",
+    "bmc/topology/topology",
     "an outlet that is off because of another host stays off",
     "    if (allowsOn(check)) return true;\n",
     "    if (allowsOn(check) || !isOnlyWay) return true;\n",
@@ -114,7 +114,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "outlets-without-target",
-    "bmc/devices/topology",
+    "bmc/topology/level-identities",
     "outlets are used only with the target to which they are enrolled",
     '?? { verified: false, reason: "Unknown", message: NO_OUTLETS };',
     "?? this.#judge([]);",
@@ -131,7 +131,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "next-level-while-held",
-    "bmc/devices/topology",
+    "bmc/topology/topology",
     "a hold of power-offs that begins while one level of a host fails to power it off also holds the next level",
     "if (found !== undefined) break;",
     "",
@@ -139,7 +139,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "outlets-off-while-held",
-    "bmc/devices/topology",
+    "bmc/topology/topology",
     "a hold of power-offs that begins while outlets are identified holds their power-off, even if they are tried first",
     "const found = obstacle();\n        if (found !== undefined && failures",
     "const found = failures.length > 0 ? obstacle() : undefined;\n        if (found !== undefined && failures",
@@ -163,7 +163,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-while-held",
-    "bmc/devices/topology",
+    "bmc/topology/topology",
     "what begins to hold a power-on while outlets are switched on holds the order to the BMC",
     "const found = obstacle();\n      if (found !== undefined) throw new HeldError(found);\n      try",
     "try",
@@ -179,7 +179,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-before-override-cleared",
-    "bmc/devices/topology",
+    "bmc/topology/topology",
     "outlets that are switched on for a BMC that has a boot override to clear are the only devices that are",
     "outletsOnly ? outlets : [...outlets, ...others]",
     "[...outlets, ...others]",
@@ -211,7 +211,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "outlet-on-is-host-on",
-    "bmc/devices/outlets",
+    "bmc/topology/outlets",
     "an outlet that is on does not show that its host is on",
     'return { state: "Unknown", raw: `outlets that',
     'return { state: "On", raw: `outlets that',
@@ -220,7 +220,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silent-outlet-is-off",
-    "bmc/devices/outlets",
+    "bmc/topology/outlets",
     "a host is off by its outlets only if each of them answers",
     "if (readings.length === outlets && others.length === 0 && outlets > 0) {",
     "if (others.length === 0 && outlets > 0) {",
@@ -268,7 +268,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silent-bmc-delays-proof",
-    "bmc/devices/topology",
+    "bmc/topology/level-deadlines",
     "a BMC that has lost its power with its host does not void the proof by its outlets",
     "const SILENT_BMC_MS = 2_000;",
     "const SILENT_BMC_MS = 20_000;",
@@ -520,7 +520,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "dead-bmc-leaves-outlets-off",
-    "bmc/devices/topology",
+    "bmc/topology/topology",
     "outlets do not stay off because their BMC answers only with power",
     'if (readings.some(({ state }) => state === "Off")) return check;',
     'if (readings.some(({ state }) => state === "Changing")) return check;',

@@ -4,8 +4,8 @@ import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediat
 import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
 import { PODS } from "../../api/kubernetes/core-types.ts";
 import type { Pod } from "../../api/kubernetes/core.ts";
-import { outletAnswers } from "../../bmc/devices/outlets.ts";
-import type { OutletAnswer } from "../../bmc/devices/outlets.ts";
+import { outletAnswers } from "../../bmc/topology/outlets.ts";
+import type { OutletAnswer } from "../../bmc/topology/outlets.ts";
 import { isOutletAddress } from "../../bmc/interface/address.ts";
 import { ENROLL_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
 import type { ClusterOptions } from "../../config/cluster-options.ts";

@@ -1,6 +1,6 @@
 import type { Enrolment, FencingTarget } from "../../api/ironfence/fencing-target.ts";
-import { outletAnswers } from "../../bmc/devices/outlets.ts";
-import type { OutletAnswer } from "../../bmc/devices/outlets.ts";
+import { outletAnswers } from "../../bmc/topology/outlets.ts";
+import type { OutletAnswer } from "../../bmc/topology/outlets.ts";
 import type { PowerDriver } from "../../bmc/interface/driver.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { identityJudge } from "../../remediator/hosts/model/identity.ts";

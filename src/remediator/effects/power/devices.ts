@@ -1,6 +1,6 @@
 import { BmcError } from "../../../bmc/interface/errors.ts";
-import type { OnOptions } from "../../../bmc/devices/topology.ts";
-import { HeldError, PartlyTakenError } from "../../../bmc/devices/topology.ts";
+import type { OnOptions } from "../../../bmc/topology/topology.ts";
+import { HeldError, PartlyTakenError } from "../../../bmc/topology/order-errors.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import type { EffectContext } from "../context/effect-context.ts";

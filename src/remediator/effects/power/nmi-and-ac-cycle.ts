@@ -1,5 +1,5 @@
 import { BmcError } from "../../../bmc/interface/errors.ts";
-import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
+import type { OnceAnswer } from "../../../bmc/topology/send-once.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";

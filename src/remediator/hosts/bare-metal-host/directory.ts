@@ -2,7 +2,7 @@ import { TRUST_POWER_STATUS } from "../../../api/names/annotations.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { BareMetalHost } from "../../../api/metal3/metal3.ts";
 import type { OpenDevice } from "../../../bmc/interface/device-config.ts";
-import { Topology } from "../../../bmc/devices/topology.ts";
+import { Topology } from "../../../bmc/topology/topology.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import { clusterKey } from "../../../nodes/subject.ts";

@@ -2,7 +2,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { OpenDevice } from "../../../bmc/interface/device-config.ts";
 import type { IdentityJudge, IdentityCheck } from "../../../bmc/identity/identity-check.ts";
-import { Topology } from "../../../bmc/devices/topology.ts";
+import { Topology } from "../../../bmc/topology/topology.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Watched } from "../../../kube/watched.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Device, Enrolment, FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
-import type { OutletAnswer } from "../../../bmc/devices/outlets.ts";
+import type { OutletAnswer } from "../../../bmc/topology/outlets.ts";
 import { isOutletAddress } from "../../../bmc/interface/address.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
 import { expectedIdentity, meaningfulUuid, sameUuid } from "./identity.ts";

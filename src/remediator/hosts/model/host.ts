@@ -2,10 +2,11 @@ import type { TargetOutcome } from "../../../api/ironfence/fencing-target.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
 import type { BmcEvidence } from "../../../bmc/evidence/model.ts";
 import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
-import type { OnOptions, WholeReading } from "../../../bmc/devices/topology.ts";
+import type { OnOptions } from "../../../bmc/topology/topology.ts";
+import type { WholeReading } from "../../../bmc/topology/whole-power.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
-import type { Obstacle, OnceAnswer } from "../../../bmc/devices/send-once.ts";
+import type { Obstacle, OnceAnswer } from "../../../bmc/topology/send-once.ts";
 import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/facts/host-facts.ts";
 
 // What the state machine of a remediation needs of a host. The folders `fencing-target` and `bare-metal-host` provide

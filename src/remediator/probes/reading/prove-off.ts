@@ -2,7 +2,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { FencingTarget, OffProof } from "../../../api/ironfence/fencing-target.ts";
 import { outageOf } from "../../../api/kubernetes/outage.ts";
 import { BmcError } from "../../../bmc/interface/errors.ts";
-import { levelPower } from "../../../bmc/devices/level-readings.ts";
+import { levelPower } from "../../../bmc/topology/level-readings.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { sleep } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";

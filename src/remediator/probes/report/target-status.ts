@@ -3,7 +3,7 @@ import type { Condition } from "../../../api/schema/meta.ts";
 import { isSameOutage } from "../../../api/kubernetes/outage.ts";
 import { isOutletAddress } from "../../../bmc/interface/address.ts";
 import type { PowerState } from "../../../bmc/interface/driver.ts";
-import { levelPower } from "../../../bmc/devices/level-readings.ts";
+import { levelPower } from "../../../bmc/topology/level-readings.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { StatusChange } from "../../hosts/fencing-target/target-store.ts";
 import { PROBE_TIME_WRITE_MS } from "../schedule/probe-intervals.ts";

@@ -2,10 +2,10 @@ import type { BareMetalRemediationStatus } from "../../../../api/ironfence/bare-
 import type { Lease, Node } from "../../../../api/kubernetes/core.ts";
 import type { BmcEvidence } from "../../../../bmc/evidence/model.ts";
 import type { BootOverride, PowerReading } from "../../../../bmc/interface/driver.ts";
-import type { OnceAnswer } from "../../../../bmc/devices/send-once.ts";
+import type { OnceAnswer } from "../../../../bmc/topology/send-once.ts";
 import type { BmcErrorCode } from "../../../../bmc/interface/errors.ts";
 import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
-import type { WholeReading } from "../../../../bmc/devices/topology.ts";
+import type { WholeReading } from "../../../../bmc/topology/whole-power.ts";
 import type { Contact } from "../../../../kube/contact.ts";
 import type { ApiFailure } from "./api-failure.ts";
 import type { Hold } from "./hold.ts";

@@ -1,7 +1,7 @@
 import type { BareMetalRemediationStatus } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../../api/kubernetes/core.ts";
 import type { BmcEvidence } from "../../../../bmc/evidence/model.ts";
-import type { OnceAnswer } from "../../../../bmc/devices/send-once.ts";
+import type { OnceAnswer } from "../../../../bmc/topology/send-once.ts";
 import type { BootOverride, PowerState } from "../../../../bmc/interface/driver.ts";
 import type { DeviceProblem } from "../decision/reasons.ts";
 import type { InstalledHost, MachineReport, NodeMachine, ReplacementReport } from "./reprovision.ts";

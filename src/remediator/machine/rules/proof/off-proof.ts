@@ -1,5 +1,5 @@
 import type { PowerReading } from "../../../../bmc/interface/driver.ts";
-import type { WholeReading } from "../../../../bmc/devices/topology.ts";
+import type { WholeReading } from "../../../../bmc/topology/whole-power.ts";
 import type { ObservedPower } from "../../model/facts/observations.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "../../model/decision/timings.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BmcError } from "../../../../../src/bmc/interface/errors.ts";
 import type { BmcErrorCode } from "../../../../../src/bmc/interface/errors.ts";
-import { HeldError, PartlyTakenError } from "../../../../../src/bmc/devices/topology.ts";
+import { HeldError, PartlyTakenError } from "../../../../../src/bmc/topology/order-errors.ts";
 import type { ResourceType } from "../../../../../src/kube/resource.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../../../src/kube/runtime.ts";

@@ -8,7 +8,7 @@ import type { Device, FencingTarget } from "../../../../../src/api/ironfence/fen
 import type { Condition } from "../../../../../src/api/schema/meta.ts";
 import { FENCING_TARGETS } from "../../../../../src/api/ironfence/fencing-target.ts";
 import { BmcError } from "../../../../../src/bmc/interface/errors.ts";
-import { PartlyTakenError } from "../../../../../src/bmc/devices/topology.ts";
+import { PartlyTakenError } from "../../../../../src/bmc/topology/order-errors.ts";
 import type { DeviceConfig } from "../../../../../src/bmc/interface/device-config.ts";
 import type { FencingTargetDirectory } from "../../../../../src/remediator/hosts/fencing-target/directory.ts";
 import { NodeClusters } from "../../../../../src/remediator/clusters/node-clusters.ts";

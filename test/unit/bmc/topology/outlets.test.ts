@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { supplyPower } from "../../../../src/bmc/devices/outlets.ts";
+import { supplyPower } from "../../../../src/bmc/topology/outlets.ts";
 import type { IdentityCheck } from "../../../../src/bmc/identity/identity-check.ts";
-import { HeldError, Topology } from "../../../../src/bmc/devices/topology.ts";
+import { HeldError } from "../../../../src/bmc/topology/order-errors.ts";
+import { Topology } from "../../../../src/bmc/topology/topology.ts";
 import type { PowerDriver, PowerState } from "../../../../src/bmc/interface/driver.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";
 import { decidingLevel } from "../../../../src/remediator/probes/report/target-status.ts";

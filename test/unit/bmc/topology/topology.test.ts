@@ -3,8 +3,8 @@ import { test } from "node:test";
 import type { PowerDriver, PowerReading, PowerState } from "../../../../src/bmc/interface/driver.ts";
 import type { BmcErrorCode } from "../../../../src/bmc/interface/errors.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";
-import { levelPower } from "../../../../src/bmc/devices/level-readings.ts";
-import { Topology } from "../../../../src/bmc/devices/topology.ts";
+import { levelPower } from "../../../../src/bmc/topology/level-readings.ts";
+import { Topology } from "../../../../src/bmc/topology/topology.ts";
 
 const readings = (states: readonly PowerState[]): PowerReading[] => states.map((state) => ({ state, raw: state }));
 

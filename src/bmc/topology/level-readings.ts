@@ -1,20 +1,8 @@
 import { callAll } from "./level-calls.ts";
 import { isOutletLevel, supplyPower } from "./outlets.ts";
-import type { PowerDriver, PowerReading, PowerState } from "../interface/driver.ts";
+import type { PowerDriver, PowerReading } from "../interface/driver.ts";
 import { hostnameOf, parseBmcAddress } from "../interface/address.ts";
 import { BmcError } from "../interface/errors.ts";
-
-/** What the devices of one level show. */
-export interface LevelReadings {
-  readings: readonly (PowerReading & { address: string })[];
-  /** What `readPower` returns for these readings. */
-  power: PowerState;
-  /** `On` if every device shows On, otherwise `Unknown`. For outlets, the result of `supplyPower`. */
-  whole: PowerReading;
-  failure: BmcError | undefined;
-  /** The devices are outlets, and each shows On. */
-  supplied: boolean;
-}
 
 type Readings = Awaited<ReturnType<typeof callAll<PowerReading & { address: string }>>>;
 

@@ -1,0 +1,43 @@
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { PowerDriver } from "../interface/driver.ts";
+import { BmcError } from "../interface/errors.ts";
+import { isOutletLevel } from "./outlets.ts";
+
+/**
+ * The deadline for a call to a BMC whose last call failed, if the host also has outlets. Such a BMC has usually lost
+ * its power together with the host, and a proof of Off lasts only 5 s.
+ */
+const SILENT_BMC_MS = 2_000;
+
+/** Bounds the calls to levels of BMCs that did not answer before. */
+export class LevelDeadlines {
+  readonly #clock: Clock | undefined;
+  /** Levels of BMCs whose last call failed. */
+  readonly #silent = new Set<readonly PowerDriver[]>();
+
+  /** @param clock Undefined if the host has no outlets that may be used. */
+  constructor(clock: Clock | undefined) {
+    this.#clock = clock;
+  }
+
+  /** Calls one level, for a shorter time if its last call failed and the host has outlets. */
+  async call<T>(
+    level: readonly PowerDriver[],
+    signal: AbortSignal,
+    call: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const clock = this.#clock;
+    if (clock === undefined || isOutletLevel(level)) return call(signal);
+    const wasSilent = this.#silent.has(level);
+    this.#silent.add(level);
+    const what = `call of ${level[0]?.address ?? ""}, which did not answer before`;
+    try {
+      const result = await (wasSilent ? withDeadline(clock, what, SILENT_BMC_MS, signal, call) : call(signal));
+      this.#silent.delete(level);
+      return result;
+    } catch (error) {
+      throw error instanceof DeadlineError ? new BmcError("Timeout", error.message, { cause: error }) : error;
+    }
+  }
+}
