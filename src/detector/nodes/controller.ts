@@ -1,14 +1,11 @@
 import type { Node } from "../../api/kubernetes/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import type { Change, Watched } from "../../kube/watched.ts";
+import type { Watched } from "../../kube/watched.ts";
 import { describeClockOffset } from "../shared/model/clock-skew.ts";
-import type { RemediationObject } from "../shared/model/remediation.ts";
-import { isOwnedBy } from "../shared/model/remediation.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
-import { describeRemedy } from "../shared/model/started-remediation.ts";
 import { CheckDecisions } from "../shared/shell/check-decisions.ts";
-import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
+import type { Requeue } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
@@ -22,13 +19,13 @@ import { overdueNodes } from "../shared/views/overdue-nodes.ts";
 import { NodeWatch } from "../shared/views/watched-nodes/node-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
+import type { NodeReconcile } from "./check-actions.ts";
+import { NodeCheckActions } from "./check-actions.ts";
 import { INVALID_NODE_CHECK, NODE_CHECK } from "./decide/deciders.ts";
 import type { NodeCheckDecision, PlatformFacts, NodeCheckSnapshot } from "./decide/decision.ts";
 import type { NodeActionEvent } from "./decide/observe.ts";
-import { announceNodeEvent } from "./decide/observe.ts";
-import type { NodeActionContext, NodeActionDeps } from "./effects/action-context.ts";
 import type { SingleNodeAction } from "./effects/actions.ts";
-import { nodeActionKey, runNodeAction } from "./effects/actions.ts";
+import { nodeActionKey } from "./effects/actions.ts";
 import { NodeStartGuard } from "./effects/start-guard.ts";
 import type { NodeHealthCheckMetrics } from "./effects/metrics.ts";
 import { NodeLeases } from "./effects/node-lease.ts";
@@ -38,14 +35,13 @@ import { newNodeCheckState, nodeCheckKey } from "./snapshot/check-state.ts";
 import type { HealthCheckObject } from "./snapshot/health-check.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
 import type { NodeCheckStates } from "./snapshot/peers.ts";
-import { dropCounts, peersOf } from "./snapshot/peers.ts";
+import { peersOf } from "./snapshot/peers.ts";
 import { Platform } from "./snapshot/platform.ts";
 import { takeNodeSnapshot } from "./snapshot/snapshot.ts";
+import { NodeCheckWakeUps } from "./wake-ups.ts";
 
 /** How many actions of one reconcile run at the same time. Many nodes may fail at once. */
 const ACTIONS_PARALLEL_MAX = 32;
-/** If more actions than this run at the same time, they share one proof that the view of the nodes is current. */
-const READ_EACH_MAX = 32;
 /**
  * If the view of the nodes has received nothing for this long, no remediation starts. A bookmark arrives every minute
  * even if nothing changes.
@@ -68,8 +64,6 @@ export interface NodeHealthCheckControllerDeps {
   recorder: DecisionRecorder | undefined;
 }
 
-type NodeReconcile = Reconcile<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
-
 /** Serves all NodeHealthChecks: reads what each of them needs, and reconciles it when that changes. */
 export class NodeHealthCheckController {
   readonly #deps: NodeHealthCheckControllerDeps;
@@ -81,15 +75,10 @@ export class NodeHealthCheckController {
   readonly #platform: Platform;
   readonly #fencingTargets: FencingTargetWatch;
   readonly #overdue: OverdueNodes | undefined;
-  readonly #actionDeps: NodeActionDeps;
-  readonly #startGuard: NodeStartGuard;
+  readonly #actions: NodeCheckActions;
+  readonly #wakeUps: NodeCheckWakeUps;
   readonly #nodes: NodeWatch;
   readonly #decisions: CheckDecisions;
-  /**
-   * Nodes for which a remediation is being created, each with its health check, so that two reconciles never start one
-   * for the same node.
-   */
-  readonly #starting = new Map<string, string>();
 
   /** @param signal ends everything that this controller starts. */
   constructor(deps: NodeHealthCheckControllerDeps, signal: AbortSignal) {
@@ -98,7 +87,7 @@ export class NodeHealthCheckController {
     this.#deps = deps;
     this.#decisions = new CheckDecisions(deps.recorder);
     const watchDeps = { client, clock, clockOffset: runtime.clockOffset?.() };
-    this.#nodes = new NodeWatch(watchDeps, nodes, (change) => this.#onNode(change));
+    this.#nodes = new NodeWatch(watchDeps, nodes, (change) => this.#wakeUps.onNode(change));
     this.#checks = new HealthCheckStore({
       client,
       clock,
@@ -133,17 +122,26 @@ export class NodeHealthCheckController {
       keyOf: nodeCheckKey,
       make: (check, before) => this.#newState(check, before),
     });
-    this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
+    this.#wakeUps = new NodeCheckWakeUps({
+      clock,
+      states: this.#states,
+      checks: this.#checks,
+      metrics: deps.metrics,
+      isProvenEarly: (nodeName) => this.#fencingTargets.isProvenEarly(nodeName),
+      enqueue: (name) => this.#shell.enqueue(name),
+      enqueueAll: () => this.#shell.enqueueAll(),
+    });
+    this.#remediations = new RemediationStore(runtime, (change) => this.#wakeUps.onRemediation(change), signal);
     this.#templates = new TemplateResolver(runtime, this.#remediations, () => this.#shell.enqueueAll(), signal);
     this.#platform = new Platform(runtime, () => this.#shell.enqueueAll(), signal);
     this.#fencingTargets = new FencingTargetWatch(
       runtime,
       namespace,
-      (nodeName) => this.#onHostPower(nodeName),
+      (nodeName) => this.#wakeUps.onHostPower(nodeName),
       signal,
     );
     this.#overdue = deps.leases && overdueNodes(runtime, nodes, deps.leases, signal);
-    this.#startGuard = new NodeStartGuard({
+    const startGuard = new NodeStartGuard({
       overdue: this.#overdue,
       clock,
       checks: this.#checks,
@@ -152,16 +150,24 @@ export class NodeHealthCheckController {
       currentNodes: this.#nodes.current,
       platform: this.#platform,
     });
-    this.#actionDeps = {
-      client,
-      clock,
-      logger,
-      remediations: this.#remediations,
-      leases: new NodeLeases(runtime, leaseNamespace),
+    this.#actions = new NodeCheckActions({
+      actionDeps: {
+        client,
+        clock,
+        logger,
+        remediations: this.#remediations,
+        leases: new NodeLeases(runtime, leaseNamespace),
+        fencingTargets: this.#fencingTargets,
+        overdue: this.#overdue,
+      },
+      currentNodes: this.#nodes.current,
       fencingTargets: this.#fencingTargets,
-      overdue: this.#overdue,
-    };
-    checks.subscribe((change) => this.#onCheck(change));
+      platform: this.#platform,
+      startGuard,
+      metrics: deps.metrics,
+      listener: deps.listener,
+    });
+    checks.subscribe((change) => this.#wakeUps.onCheck(change));
   }
 
   /** Resolves once `signal` has aborted and nothing runs any more. */
@@ -186,55 +192,6 @@ export class NodeHealthCheckController {
       metrics.follow({}, check.status, nowMs);
     }
     return state;
-  }
-
-  #onNode(change: Change<Node>): void {
-    const { name } = change.object.metadata;
-    const { runtime, metrics } = this.#deps;
-    const nowMs = runtime.clock.nowMs();
-    if (change.type === "deleted") metrics.nodeGone(name, runtime.clock.monotonicMs());
-    else if (change.type === "added") metrics.nodeBack(name);
-    for (const [checkName, state] of this.#states.entries()) {
-      if ("problem" in state.compiled) continue;
-      state.observations.add(name, { type: "nodeChanged" });
-      const matters = state.compiled.tracker.observe(change, nowMs);
-      if (matters || state.reportedNodes.has(name)) this.#shell.enqueue(checkName);
-    }
-  }
-
-  #onCheck(change: Change<HealthCheckObject>): void {
-    const { name, generation } = change.object.metadata;
-    const isOwnStatus = change.type === "updated" && change.previous.metadata.generation === generation;
-    if (isOwnStatus) this.#shell.enqueue(name);
-    // Reconcile all, because health checks depend on each other: two may select the same node, and control plane nodes
-    // are remediated one at a time.
-    else this.#shell.enqueueAll();
-    if (change.type === "deleted") {
-      this.#deps.metrics.forget(name, this.#checks.newest(change.object).status);
-      this.#shell.enqueue(name);
-    }
-  }
-
-  #onRemediation(change: Change<RemediationObject> | undefined): void {
-    dropCounts(this.#states, change);
-    // Another health check may wait for the end of this remediation.
-    if (change === undefined || change.type === "deleted") return this.#shell.enqueueAll();
-    for (const [name, state] of this.#states.entries())
-      if (isOwnedBy(change.object, state.uid)) this.#shell.enqueue(name);
-  }
-
-  #onHostPower(nodeName: string | undefined): void {
-    for (const [name, { compiled, reportedNodes }] of this.#states.entries()) {
-      if ("problem" in compiled) continue;
-      // The cause of the node's last failed remediation may be fixed.
-      const isAwaited = nodeName !== undefined && reportedNodes.has(nodeName);
-      const { policy, tracker } = compiled;
-      const isAsked = policy.skipsDurationIfOff && (nodeName === undefined || tracker.isNotHealthy(nodeName));
-      const isEarly =
-        policy.beginsEarly &&
-        (nodeName === undefined || (tracker.selects(nodeName) && this.#fencingTargets.isProvenEarly(nodeName)));
-      if (isAwaited || isAsked || isEarly) this.#shell.enqueue(name);
-    }
   }
 
   async #read(check: HealthCheckObject, signal: AbortSignal): Promise<NodeReconcile | Requeue> {
@@ -264,7 +221,7 @@ export class NodeHealthCheckController {
     let unlisted: string | undefined;
     return {
       ...shown,
-      ...this.#actionsOf(state, compiled, check),
+      ...this.#actions.of(state, compiled, check),
       decide: (current) => {
         const snapshot = this.#snapshot(current, state, compiled, { templates, platform, unlisted });
         return this.#decisions.decide(current, NODE_CHECK, snapshot, clock.nowMs());
@@ -302,7 +259,7 @@ export class NodeHealthCheckController {
         nodes,
         liveNodes: this.#nodes.current.liveNodes,
         remediations: [...this.#remediations.values()],
-        starting: this.#starting,
+        starting: this.#actions.starting,
         skewOf: (name, matters) => this.#nodes.times.skewOf(name, matters),
         clockSkew: describeClockOffset(runtime.clockOffset?.()),
         templates,
@@ -314,73 +271,6 @@ export class NodeHealthCheckController {
       },
       runtime.clock.nowMs(),
     );
-  }
-
-  #actionsOf(
-    state: NodeCheckState,
-    compiled: CompiledNodeCheck,
-    check: HealthCheckObject,
-  ): Pick<NodeReconcile, "begin" | "run" | "observe" | "end"> {
-    let runningCount = 0;
-    const readNode: NodeActionContext["readNode"] = (name, signal) =>
-      this.#nodes.current.readNode(name, runningCount > READ_EACH_MAX, signal);
-    return {
-      begin: (check, actions) => {
-        runningCount += actions.length;
-        state.counts = undefined;
-        for (const action of actions) {
-          if (action.type === "create") this.#starting.set(action.node.metadata.name, check.metadata.name);
-        }
-      },
-      run: (check, action, signal) =>
-        runNodeAction(this.#actionDeps, { ...this.#contextOf(check, state, compiled), readNode }, action, signal),
-      observe: (event) => {
-        if (event.type === "created" && event.skipped?.isEarly === true) this.#deps.metrics.countEarly();
-        if (event.type === "markedOld") this.#deps.metrics.countOld(event.nodeName);
-        this.#report(check, event);
-        if ("nodeName" in event) state.observations.add(event.nodeName, event);
-        return announceNodeEvent(event);
-      },
-      end: (action) => {
-        runningCount -= 1;
-        if (action.type !== "create") return;
-        const { name } = action.node.metadata;
-        this.#starting.delete(name);
-        // The remediation now counts. If its node already counted as unhealthy, the counts stay the same.
-        if (!compiled.tracker.isNotHealthy(name)) state.counts = undefined;
-      },
-    };
-  }
-
-  /** Reports to the listener what an action has started or ended. */
-  #report(check: HealthCheckObject, event: NodeActionEvent): void {
-    const { listener } = this.#deps;
-    const healthCheck = `${NODE_HEALTH_CHECKS.kind} ${check.metadata.name}`;
-    if (event.type === "created") {
-      const { node, because, remediation } = event;
-      const remedy = describeRemedy(remediation);
-      listener?.started({ healthCheck, subject: node.metadata.name, about: node, remedy, because });
-    }
-    // The remediation lease is released when the node needs no remediation and none is left.
-    if (event.type === "leaseReleased") listener?.ended({ healthCheck, subject: event.nodeName });
-  }
-
-  #contextOf(
-    check: HealthCheckObject,
-    state: NodeCheckState,
-    compiled: CompiledNodeCheck,
-  ): Omit<NodeActionContext, "readNode"> {
-    const platform = this.#platform.read();
-    return {
-      check,
-      ...compiled,
-      isOkd: platform !== "pending" && platform.isOkd,
-      confirmNodes: (signal) => this.#nodes.current.confirm(signal),
-      mayStart: () => this.#startGuard.mayStart(check, state, compiled),
-      mayStartEarly: () => this.#startGuard.mayStartEarly(check, state, compiled),
-      nodesNamed: (nodeName) => this.#startGuard.nodesNamed(nodeName),
-      hostOf: (nodeName) => this.#fencingTargets.hostOf(nodeName),
-    };
   }
 
   #storer(state: NodeCheckState): NodeReconcile["storeStatus"] {
