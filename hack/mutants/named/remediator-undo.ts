@@ -187,7 +187,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unsupported-override-delays-on",
-    "machine/observe",
+    "machine/observe-stored-status",
     "a device that cannot set a boot override powers the host on at once",
     'device: observations.device?.reason === "BMCUnsupported" ? undefined : observations.device,',
     "device: observations.device,",

@@ -139,7 +139,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "twin-read-before-undo",
-    "machine/observe",
+    "machine/observe-stored-status",
     "an On of one of several devices that was read for a power-off does not count for an undo",
     "        power: nothingObservedOfAttempt().power,\n",
     "",
@@ -297,7 +297,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "drain-of-earlier-proof",
-    "machine/observe",
+    "machine/observe-stored-status",
     "counts from before a proof do not count for the release after it",
     "if (begins) return { ...observations, released: false, drain: undefined };",
     "if (begins) return observations;",
@@ -305,7 +305,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-cleared",
-    "machine/observe",
+    "machine/observe-stored-status",
     "an undo itself checks whether the taint is there",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        marksCleared: false,\n      };",
@@ -313,7 +313,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-marks-cleared",
-    "machine/observe",
+    "machine/observe-stored-status",
     "an undo itself checks whether any mark is there",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        taintCleared: false,\n      };",
@@ -329,7 +329,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "given-up-host-kept",
-    "machine/observe",
+    "machine/observe-stored-status",
     "a host that was given up is claimed again before another attempt",
     "claim: ownsHost(observations) ? observations.claim : undefined };",
     "claim: observations.claim };",
@@ -347,7 +347,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "next-attempt-remembers",
-    "machine/observe",
+    "machine/observe-stored-status",
     "the next attempt reads everything again",
     "return again ? observations : { ...observations, ...nothingObservedOfAttempt(), claim",
     "return again ? observations : { ...observations, claim",
@@ -451,7 +451,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-proof",
-    "machine/observe",
+    "machine/observe-devices",
     "a proof ends when the target is edited",
     "return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };",
     "return { ...next, identity: undefined, device: undefined, override: undefined };",
@@ -459,7 +459,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-identity",
-    "machine/observe",
+    "machine/observe-devices",
     "a check of the identity ends when the target is edited",
     "return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };",
     "return { ...next, power: NOTHING_READ, device: undefined, override: undefined };",

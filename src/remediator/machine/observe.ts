@@ -1,12 +1,10 @@
-import { backoffMs } from "../../runtime/random.ts";
 import type { RemediationEvent } from "./model/facts/event.ts";
 import type { Observations } from "./model/facts/observations.ts";
-import { ownsHost } from "./model/facts/observations.ts";
-import type { State } from "./model/decision/state.ts";
-import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./model/decision/timings.ts";
+import { cycleAway, deviceFailed, targetChanged } from "./observe-devices.ts";
+import { orderAnswered, orderDropped, unseenAfter } from "./observe-orders.ts";
+import { statusStored } from "./observe-stored-status.ts";
 import { observeNodeLease } from "./rules/outage/lease-silence.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./rules/proof/off-proof.ts";
-import { unseenAfter, orderAnswered, orderDropped } from "./observe-orders.ts";
 
 const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as const;
 
@@ -17,7 +15,7 @@ const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as cons
 export function observe(observations: Observations, event: RemediationEvent): Observations {
   switch (event.type) {
     case "StatusStored": {
-      const next = afterStatusStored(observations, event.from, event.to);
+      const next = statusStored(observations, event.from, event.to);
       // The earlier reads did not know the name of the node.
       return event.isNodeNamed ? { ...next, examined: undefined, lease: undefined } : next;
     }
@@ -194,142 +192,4 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
 /** Fails to compile if an event has no case. */
 function impossible(event: never): never {
   throw new Error(`no such event: ${JSON.stringify(event)}`);
-}
-
-/** Discards what the devices of an edited target have shown: its devices may now belong to another host. */
-function targetChanged(
-  observations: Observations,
-  { targetUid, isEdited }: Extract<RemediationEvent, { type: "TargetChanged" }>,
-): Observations {
-  // The claim is on a target that has since been deleted and created again.
-  const isOther = observations.claim?.owned === true && observations.claim.targetUid !== targetUid;
-  const next = isOther ? { ...observations, claim: undefined } : observations;
-  if (!isEdited) return next;
-  return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
-}
-
-/** Records that the BMC does not answer during the AC cycle, if one was ordered. */
-function cycleAway({ acCycle }: Observations): Partial<Observations> {
-  return acCycle === undefined ? {} : { acCycle: { ...acCycle, isAway: true } };
-}
-
-function deviceFailed(
-  observations: Observations,
-  event: Extract<RemediationEvent, { type: "DeviceFailed" }>,
-): Observations {
-  const { wasOpen, jitter, atMs } = event;
-  // The password may have changed since the device was opened, so it is read again before the refusal counts as final.
-  const isStale = wasOpen && event.problem.reason === "BMCAuthenticationFailed";
-  const problem = isStale ? { ...event.problem, final: false } : event.problem;
-  const failures = observations.device?.final === problem.final ? observations.device.failures + 1 : 1;
-  const random = { next: () => jitter };
-  const inMs = problem.final
-    ? DEVICE_FINAL_RETRY_MS
-    : backoffMs(random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);
-  const isSilent = problem.reason === "BMCUnreachable" || problem.reason === "BMCTimeout";
-  return {
-    ...observations,
-    device: { ...problem, failures, retryAtMs: atMs + inMs },
-    ...(isSilent && cycleAway(observations)),
-  };
-}
-
-/** Updates the observations after a status was stored: discards those that do not apply to its state. */
-function afterStatusStored(observations: Observations, from: State, to: State): Observations {
-  const begins = from.name !== to.name;
-  switch (to.name) {
-    case "Verifying": {
-      const again = from.name === "Verifying" && from.attempt.id === to.attempt.id;
-      // A host that was released may belong to another remediation, so it has to be claimed again.
-      return again
-        ? observations
-        : {
-            ...observations,
-            ...nothingObservedOfAttempt(),
-            claim: ownsHost(observations) ? observations.claim : undefined,
-          };
-    }
-    case "PoweringOff":
-      // A further order also needs a fresh read of the node, so the next identity check must come with one.
-      return begins && from.name !== "Verifying" ? { ...observations, identity: undefined } : observations;
-    case "Releasing":
-      if (begins) return { ...observations, released: false, drain: undefined };
-      return observations.drain === undefined
-        ? observations
-        : { ...observations, drain: { ...observations.drain, isReported: true } };
-    case "Undoing":
-      if (!begins) return observations;
-      // The owner of the host may have released it since the last claim.
-      return {
-        ...observations,
-        claim: observations.claim?.owned === true ? observations.claim : undefined,
-        // A reading On of one device says nothing about the others, which may have been turned off.
-        power: nothingObservedOfAttempt().power,
-        // A device that cannot set a boot override can still power the host on.
-        device: observations.device?.reason === "BMCUnsupported" ? undefined : observations.device,
-        taintCleared: false,
-        marksCleared: false,
-      };
-    default:
-      return observations;
-  }
-}
-
-/** The observations of a process that has just learned of a remediation. */
-export function nothingObserved(): Observations {
-  return {
-    claim: undefined,
-    lease: undefined,
-    kube: undefined,
-    hostReleased: false,
-    replacementAdmission: undefined,
-    evidence: undefined,
-    ...nothingObservedOfAttempt(),
-  };
-}
-
-/** The part of the observations that a new attempt starts without. */
-function nothingObservedOfAttempt(): Omit<
-  Observations,
-  "claim" | "lease" | "kube" | "hostReleased" | "replacementAdmission" | "evidence"
-> {
-  return {
-    examined: undefined,
-    subjectMachine: undefined,
-    request: undefined,
-    cluster: undefined,
-    members: [],
-    identity: undefined,
-    hold: undefined,
-    order: undefined,
-    nmi: undefined,
-    acCycle: undefined,
-    kdump: undefined,
-    unseenOffs: undefined,
-    power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
-    device: undefined,
-    taint: undefined,
-    taintUnansweredAtMs: undefined,
-    taintFailure: undefined,
-    quarantined: false,
-    taintCleared: false,
-    marksCleared: false,
-    swapped: false,
-    released: false,
-    podsToRelease: 0,
-    drain: undefined,
-    override: undefined,
-    backup: undefined,
-    nodeDeleted: false,
-    rebootRecorded: false,
-    restoredUid: undefined,
-    quarantineLifted: false,
-    devicesClosed: false,
-    nodeMachine: undefined,
-    machine: undefined,
-    installed: undefined,
-    replacement: undefined,
-    handedToOwner: false,
-    successor: undefined,
-  };
 }

@@ -28,7 +28,8 @@ import type { NodeCluster, NodeClusters } from "../../clusters/node-clusters.ts"
 import type { Subject } from "../../../nodes/subject.ts";
 import { clusterKey, clusterOf, isUnresolved, subjectOf } from "../../../nodes/subject.ts";
 import type { FencedHost, HostPower } from "../../hosts/model/host.ts";
-import { nothingObserved, observe } from "../../machine/observe.ts";
+import { nothingObserved } from "../../machine/model/facts/nothing-observed.ts";
+import { observe } from "../../machine/observe.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import type { KdumpMessages } from "../../kdump/kdump-messages.ts";

@@ -2,7 +2,8 @@ import { decide } from "../decide.ts";
 import type { RemediationEvent } from "../model/facts/event.ts";
 import type { Observations } from "../model/facts/observations.ts";
 import type { Now, Snapshot } from "../model/facts/snapshot.ts";
-import { nothingObserved, observe } from "../observe.ts";
+import { nothingObserved } from "../model/facts/nothing-observed.ts";
+import { observe } from "../observe.ts";
 import { reportApiFailure } from "../rules/waits/api-failure.ts";
 
 /** The functions that replay a log of the remediator's decisions. Each line has the types that were recorded. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
-import { nothingObserved } from "../../../../src/remediator/machine/observe.ts";
+import { nothingObserved } from "../../../../src/remediator/machine/model/facts/nothing-observed.ts";
 import { NOW, OWNER, PROVEN, node, observationsAfter, stateOf } from "./snapshots.ts";
 
 describe("what a process has seen", () => {

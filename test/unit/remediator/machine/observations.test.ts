@@ -12,7 +12,7 @@ import { observeNodeLease } from "../../../../src/remediator/machine/rules/outag
 import type { Sibling } from "../../../../src/remediator/machine/model/facts/snapshot.ts";
 import { READ_ON, node, observationsAfter, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../../lib/contact.ts";
-import { nothingObserved } from "../../../../src/remediator/machine/observe.ts";
+import { nothingObserved } from "../../../../src/remediator/machine/model/facts/nothing-observed.ts";
 
 const OFF = { state: "Off", raw: "Off" } as const;
 const ON = { state: "On", raw: "On" } as const;

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import type { RemediationEvent } from "../../../../src/remediator/machine/model/facts/event.ts";
-import { nothingObserved, observe } from "../../../../src/remediator/machine/observe.ts";
+import { nothingObserved } from "../../../../src/remediator/machine/model/facts/nothing-observed.ts";
+import { observe } from "../../../../src/remediator/machine/observe.ts";
 
 const FENCE: readonly RemediationEvent[] = [
   { type: "HostClaimed", targetUid: "target-uid" },

@@ -11,7 +11,8 @@ import type { Attempt, Outcome, State, StateName } from "../../../../src/remedia
 import { localNode } from "../../../../src/nodes/subject.ts";
 import { formatAttempt } from "../../../../src/remediator/machine/model/decision/state.ts";
 import type { Decision } from "../../../../src/remediator/machine/model/decision/decision.ts";
-import { nothingObserved, observe } from "../../../../src/remediator/machine/observe.ts";
+import { nothingObserved } from "../../../../src/remediator/machine/model/facts/nothing-observed.ts";
+import { observe } from "../../../../src/remediator/machine/observe.ts";
 
 /** The time of every decision in these tests. */
 export const NOW: Now = { epochMs: Date.UTC(2026, 0, 1, 12), monotonicMs: 1_000_000 };
