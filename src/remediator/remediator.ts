@@ -50,7 +50,8 @@ import type { AdmissionLimits } from "./machine/rules/admission/admission.ts";
 import { Admissions } from "./controller/admission/admissions.ts";
 import { tendUnvouchedTaints } from "./orphans/unvouched-taints.ts";
 import type { ReconcileDeps } from "./controller/reconcile.ts";
-import { reconcile, refresh } from "./controller/reconcile.ts";
+import { reconcile } from "./controller/reconcile.ts";
+import { refresh } from "./controller/recover.ts";
 import type { DecisionRecorder } from "../telemetry/decisions/recorder.ts";
 
 export interface RemediatorOptions {

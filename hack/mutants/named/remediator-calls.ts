@@ -38,7 +38,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "conflict-for-ever",
-    "controller/reconcile",
+    "controller/recover",
     "a call that the API server repeatedly refuses with a conflict is reported and delayed",
     "if (stale && conflicts < CONFLICTS_MAX) {",
     "if (stale) {",
@@ -351,7 +351,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-secret-hammered",
-    "controller/reconcile",
+    "controller/recover",
     "a Secret that cannot be read is retried with a backoff and reported",
     "const calls: ApiCall[] = decision.effects.map((effect) => effect.do);",
     "const calls: ApiCall[] = decision.effects.map((effect) => effect.do).filter((call) => !DEVICE_EFFECTS.includes(call));",

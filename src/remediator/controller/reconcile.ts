@@ -1,8 +1,4 @@
-import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
-import { isKubeError, KubeError } from "../../kube/errors.ts";
-import type { KubeRuntime } from "../../kube/runtime.ts";
-import { keyOf } from "../../kube/watched.ts";
+import { KubeError } from "../../kube/errors.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { takesTaintOff } from "./session/api-failures.ts";
@@ -10,7 +6,6 @@ import { decide } from "../machine/decide.ts";
 import { reportApiFailure } from "../machine/rules/waits/api-failure.ts";
 import type { RatePermits } from "../early/rate-permits.ts";
 import type { EffectContext } from "../effects/context/effect-context.ts";
-import { fieldsOf } from "../effects/context/effect-context.ts";
 import { runEffect } from "../effects/run-effect.ts";
 import type { Lookup } from "./find-host.ts";
 import { findHost } from "./find-host.ts";
@@ -24,7 +19,9 @@ import { clusterKey } from "../../nodes/subject.ts";
 import type { HostDirectory } from "../hosts/model/host.ts";
 import type { SnapshotDeps } from "./take-snapshot.ts";
 import { watchedHold, takeSnapshot } from "./take-snapshot.ts";
-import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machine/model/decision/timings.ts";
+import { UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machine/model/decision/timings.ts";
+import type { CallProgress } from "./recover.ts";
+import { recover, waitForApi } from "./recover.ts";
 import { WorkAborted, whileProven } from "./while-proven.ts";
 import type { Decision } from "../machine/model/decision/decision.ts";
 import type { ApiCall } from "../machine/model/facts/api-failure.ts";
@@ -38,13 +35,6 @@ import { reportUnanswered, storeStatus } from "./store-status.ts";
 const STEPS_MAX = 100;
 /** The pause after STEPS_MAX steps. A remediation that makes progress needs fewer. */
 const BUSY_PAUSE_MS = 1_000;
-/** The longest wait for the API server at a time, because the power of a fenced host must still be checked. */
-const API_WAIT_MAX_MS = 1_000;
-/**
- * How often the guard of a call may fail before the next time counts as a failure of the API server: an admission
- * policy refuses with the same status. Successes of other calls in between do not reset the number.
- */
-const CONFLICTS_MAX = 10;
 
 /** Effects that make no call to the API server, except to read the Secret of a device. */
 const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIdentity", "closeDevices"];
@@ -123,19 +113,13 @@ export async function reconcile(
     } catch (error) {
       if (signal.aborted) throw abortReason(signal);
       if (error instanceof WorkAborted) continue;
-      if (!(await recover(deps, session, progress, error, signal))) return undefined;
+      if (!(await recover(deps.runtime, session, progress, error, signal))) return undefined;
     } finally {
       const oldest = session.apiFailures.oldest(session.now().monotonicMs);
       if (oldest !== session.observations.kube) session.observe({ type: "ApiCallsObserved", oldest });
     }
   }
   return BUSY_PAUSE_MS;
-}
-
-/** The call of a decision that is being made. */
-interface CallProgress {
-  present: ApiCall;
-  startedMs: number;
 }
 
 /** Stores the status of a decision, then runs its effects, one at a time. */
@@ -206,93 +190,6 @@ const CALLS_DEVICES: readonly string[] = [
 
 function mayReadPowerMeanwhile({ name }: State, decision: Decision): boolean {
   return PROVEN_STATES.includes(name) && !decision.effects.some((effect) => CALLS_DEVICES.includes(effect.do));
-}
-
-/**
- * The milliseconds that a decision must wait because one of its calls has failed; 0 if it may be carried out now. This
- * includes effects on devices, because a device is opened with a Secret of the API server.
- */
-function waitForApi(session: RemediationSession, decision: Decision): number {
-  const calls: ApiCall[] = decision.effects.map((effect) => effect.do);
-  if (decision.status !== undefined) calls.push("store");
-  return Math.min(session.apiFailures.waitMs(calls, session.now().monotonicMs), API_WAIT_MAX_MS);
-}
-
-/**
- * Handles an error of a step. After a failed guard, it reads the remediation live, and the next step decides again. It
- * reports any other failure of the API server, and the call is repeated after a backoff.
- *
- * @returns false if the remediation is gone.
- */
-async function recover(
-  deps: ReconcileDeps,
-  session: RemediationSession,
-  calls: CallProgress,
-  error: unknown,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { runtime } = deps;
-  const stale = isKubeError(error, "Conflict", "NotFound", "Invalid", "AlreadyExists");
-  if (!isKubeError(error)) throw error;
-  const { present: call, startedMs } = calls;
-  const conflicts = session.conflicts.get(call) ?? 0;
-  if (stale && conflicts < CONFLICTS_MAX) {
-    session.conflicts.set(call, conflicts + 1);
-    return refresh(runtime, session, signal);
-  }
-  const times = { startedMs, nowMs: session.now().monotonicMs };
-  const failure = session.apiFailures.failed(call, error, runtime.random, times);
-  const { failures } = failure;
-  // From now on, a failed guard leads to one live read before it counts as a failure again.
-  session.conflicts.set(call, CONFLICTS_MAX - 1);
-  runtime.logger.warn({ ...fieldsOf(session), call, failures, err: error }, "API call failed, will try again");
-  if (session.apiFailures.isWarningDue(failure, times.nowMs)) {
-    runtime.events.record({
-      regarding: session.remediation,
-      type: "Warning",
-      reason: "ApiFailing",
-      action: session.status.phase ?? "Resolving",
-      note: failure.message,
-    });
-  }
-  if (isKubeError(error, "Forbidden", "Unauthorized")) {
-    runtime.events.record({
-      regarding: session.remediation,
-      type: "Warning",
-      reason: "ApiRefused",
-      action: session.status.phase ?? "Resolving",
-      note: error.message,
-    });
-  }
-  return true;
-}
-
-/** Reads the remediation live. @returns false if it is gone. */
-export async function refresh(
-  runtime: KubeRuntime,
-  session: RemediationSession,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    const key = keyOf(session.remediation);
-    const current = await withDeadline(
-      runtime.clock,
-      "reading the remediation live",
-      REFRESH_MAX_MS,
-      signal,
-      (bounded) => runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, bounded),
-    );
-    if (current.metadata.uid !== session.uid) return false;
-    session.learn(current);
-    return true;
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return false;
-    const isTransient = error instanceof DeadlineError || (isKubeError(error) && error.retryable);
-    if (signal.aborted || !isTransient) throw error;
-    // The remediation may still exist. The next read shows whether it does, and so does the guard of the next write.
-    runtime.logger.warn({ ...fieldsOf(session), err: error }, "remediation not read live, will try again");
-    return true;
-  }
 }
 
 /** Whether the host and its configuration are still those of the decision. */

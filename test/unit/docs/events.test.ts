@@ -23,7 +23,7 @@ const RECORDED_AS = /type: "Warning", reason: "(\w+)"/g;
 const UNION_OF_REASONS = /reason: ((?:"\w+"(?: \| )?)+)/g;
 const SOURCES: readonly Source[] = [
   {
-    records: "src/remediator/controller/reconcile.ts",
+    records: "src/remediator/controller/store-status.ts",
     names: "src/remediator/machine/**/*.ts",
     patterns: [
       /^ +step: "(\w+)"/gm,

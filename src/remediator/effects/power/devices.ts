@@ -16,7 +16,7 @@ import { deviceProblem } from "../../hosts/model/device-problem.ts";
 import type { OrderFailure } from "../../machine/model/facts/event.ts";
 
 // Effects on a host's devices. Failures of devices are events, for `decide` to judge. Errors of the API server are
-// thrown, and `recover` in controller/reconcile.ts backs off.
+// thrown, and `recover` in controller/recover.ts backs off.
 
 /** Verifies that the host that answers is the one that is meant. */
 export async function verifyIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {

@@ -6,7 +6,7 @@ import { KubeError } from "../../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
 import { strategyOf } from "../../../../src/remediator/machine/model/decision/strategy.ts";
 import { RemediationSession } from "../../../../src/remediator/controller/session/session.ts";
-import { refresh } from "../../../../src/remediator/controller/reconcile.ts";
+import { refresh } from "../../../../src/remediator/controller/recover.ts";
 import type { HostPower } from "../../../../src/remediator/hosts/model/host.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
