@@ -4,7 +4,7 @@ import { BmcError } from "../../bmc/interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
-import { CommandFailure } from "../errors/failures.ts";
+import { failEnrolment } from "./fail-enrolment.ts";
 
 /**
  * The deadline of a call to a BMC while all outlets are off. The BMC may have lost its power together with its host.
@@ -52,10 +52,10 @@ export class BmcWitness {
 
   /** @throws CommandFailure unless every BMC answers, and is that of the host. */
   async begin(signal: AbortSignal): Promise<void> {
-    if (this.#bmcs.length === 0) fail("the target has no BMC that could show that the host loses its power");
+    if (this.#bmcs.length === 0) failEnrolment("the target has no BMC that could show that the host loses its power");
     for (const bmc of this.#bmcs) {
       const found = await this.#ask(bmc, CALL_MS, signal, (bounded) => this.#read(bmc, bounded));
-      if ("failure" in found) fail(`a BMC has to answer before outlets are switched: ${found.failure}`);
+      if ("failure" in found) failEnrolment(`a BMC has to answer before outlets are switched: ${found.failure}`);
       this.#before.set(bmc, { ...found.answer, offReads: 0, otherReads: 0 });
     }
   }
@@ -68,7 +68,7 @@ export class BmcWitness {
       if (state === "Off") shown.offReads += 1;
       else shown.otherReads += 1;
       if (state !== "On") continue;
-      fail(
+      failEnrolment(
         `${bmc.address} reads On although all outlets are off: the host has a supply that no outlet of the target feeds`,
       );
     }
@@ -93,7 +93,7 @@ export class BmcWitness {
       const now = found.answer;
       ensureResetInTime(bmc, before, now, onAtMs);
       if (now.isStartedByMains === false) {
-        fail(`${bmc.address} reports that something other than restored mains power last started the host`);
+        failEnrolment(`${bmc.address} reports that something other than restored mains power last started the host`);
       }
       const isDark = before.offReads >= OFF_READS_MIN && before.otherReads === 0;
       const isByMains = now.isStartedByMains === true && before.isStartedByMains === false;
@@ -104,7 +104,7 @@ export class BmcWitness {
 
   async #read(bmc: PowerDriver, signal: AbortSignal): Promise<PowerLossSigns & { lastReset: string | undefined }> {
     const check = this.#judge([await bmc.identify(signal)]);
-    if (!check.verified) fail(check.message);
+    if (!check.verified) failEnrolment(check.message);
     const { lastReset } = bmc;
     return { ...(await bmc.readPowerLossSigns?.(signal)), lastReset };
   }
@@ -139,7 +139,7 @@ function ensureResetInTime(
   const atMs = resetAtMs === undefined || clockAheadMs === undefined ? undefined : resetAtMs - clockAheadMs;
   const isInTime = atMs === undefined || isAfter(atMs, onAtMs, HOST_START_MAX_MS);
   if (lastReset !== before.lastReset && isInTime) return;
-  fail(
+  failEnrolment(
     `${bmc.address} reports that the host was last reset at ${lastReset}, which is not when its outlets were switched on: something else has reset it`,
   );
 }
@@ -156,8 +156,4 @@ function hasStartedSince(before: Shown, now: PowerLossSigns & { readAtMs: number
 
 function isAfter(atMs: number, onAtMs: number, withinMs: number): boolean {
   return atMs >= onAtMs - CLOCK_SLACK_MS && atMs <= onAtMs + withinMs;
-}
-
-function fail(why: string): never {
-  throw new CommandFailure("EnrolmentFailed", `nothing is enrolled: ${why}`);
 }

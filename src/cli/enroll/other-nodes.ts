@@ -2,7 +2,7 @@ import { LEASES, NODE_LEASE_NAMESPACE, NODES } from "../../api/kubernetes/core-t
 import type { Lease, Node } from "../../api/kubernetes/core.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { isReady } from "../../nodes/ready.ts";
-import { CommandFailure } from "../errors/failures.ts";
+import { failEnrolment } from "./fail-enrolment.ts";
 
 /** How many nodes a message names. */
 const NAMED_MAX = 3;
@@ -76,6 +76,5 @@ function namesOf(names: readonly string[]): string {
 }
 
 function fail(what: string): never {
-  const why = "an outlet may feed it as well, or something that it needs, such as its switch";
-  throw new CommandFailure("EnrolmentFailed", `nothing is enrolled: ${what}: ${why}`);
+  failEnrolment(`${what}: an outlet may feed it as well, or something that it needs, such as its switch`);
 }

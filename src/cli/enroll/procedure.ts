@@ -5,12 +5,12 @@ import type { PowerDriver } from "../../bmc/interface/driver.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { identityJudge } from "../../remediator/hosts/model/identity.ts";
 import { enrolledSpecDigest } from "../../remediator/hosts/model/enrolment.ts";
-import { readLiveTarget, updateTargetStatus } from "../../remediator/hosts/fencing-target/target-store.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { formatDuration } from "../../runtime/duration.ts";
 import { toTime } from "../../runtime/time.ts";
-import { CommandFailure } from "../errors/failures.ts";
 import { BmcWitness } from "./bmc-witness.ts";
+import { failEnrolment } from "./fail-enrolment.ts";
+import { HeldTarget } from "./held-target.ts";
 import { hasMoved, readLoads } from "./moved-load.ts";
 import { OtherNodes } from "./other-nodes.ts";
 import { OutletSwitch } from "./outlet-switch.ts";
@@ -62,6 +62,7 @@ export class EnrollProcedure {
   readonly #switch: OutletSwitch;
   readonly #bmc: BmcWitness;
   readonly #others: OtherNodes;
+  readonly #target: HeldTarget;
   /** What the PDUs report about the outlets when the procedure begins. */
   #answers: readonly OutletAnswer[] = [];
 
@@ -70,6 +71,7 @@ export class EnrollProcedure {
     this.#subject = subject;
     this.#report = report;
     const { nodeName } = subject.target.spec;
+    this.#target = new HeldTarget(runtime, subject.target);
     this.#liveNode = new LiveNode(runtime, nodeName);
     this.#others = new OtherNodes(runtime, nodeName);
     this.#switch = new OutletSwitch(runtime.clock);
@@ -109,13 +111,13 @@ export class EnrollProcedure {
     const { outlets } = this.#subject;
     for (const outlet of outlets) {
       const { state, raw } = await outlet.readPower(signal);
-      if (state !== "On") fail(`${outlet.address} is not on (${raw}): switch it on first`);
+      if (state !== "On") failEnrolment(`${outlet.address} is not on (${raw}): switch it on first`);
     }
     this.#answers = await outletAnswers(outlets, signal);
     await this.#renewals(1, "the node to renew its lease", signal);
     await this.#bmc.begin(signal);
     await this.#others.begin(signal);
-    await this.#write({ enrolment: null }, signal);
+    await this.#target.write({ enrolment: null }, signal);
   }
 
   /**
@@ -123,7 +125,7 @@ export class EnrollProcedure {
    * host.
    */
   async #switchAlone(outlet: PowerDriver, signal: AbortSignal): Promise<void> {
-    await this.#ensureHeld(signal);
+    await this.#target.ensureHeld(signal);
     const boot = this.#liveNode.bootID;
     const { outlets, confirmed } = this.#subject;
     const others = outlets.filter((other) => other !== outlet);
@@ -133,7 +135,8 @@ export class EnrollProcedure {
     await this.#others.mark(signal);
     await this.#renewals(RENEWALS_ALONE, `the node to keep running without ${outlet.address}`, signal);
     await this.#others.ensureRunning(outlet.address, signal);
-    if (this.#liveNode.bootID !== boot) fail(`the node began a new boot while ${outlet.address} alone was off`);
+    if (this.#liveNode.bootID !== boot)
+      failEnrolment(`the node began a new boot while ${outlet.address} alone was off`);
     const without = await readLoads(others, signal);
     await this.#switch.on();
     await sleep(this.#runtime.clock, SETTLE_MS, signal);
@@ -144,7 +147,7 @@ export class EnrollProcedure {
         unmetered.length > 0
           ? `there is no meter that shows what ${unmetered.map(({ address }) => address).join(" and ")} took over`
           : `not every other outlet took over its load${load === undefined ? "" : ` of ${load}`}`;
-      fail(
+      failEnrolment(
         `${outlet.address} is not shown to feed this host: ${why}. If there are more than two outlets, one may feed nothing or another host: check its plug, and name it with --confirm-outlets`,
       );
     }
@@ -155,8 +158,8 @@ export class EnrollProcedure {
   async #switchAllOff(signal: AbortSignal): Promise<string> {
     const { clock } = this.#runtime;
     await this.#renewals(1, "the node to renew its lease", signal);
-    await this.#ensureHeld(signal);
-    const bootID = this.#liveNode.bootID ?? fail("the node reports no boot ID");
+    await this.#target.ensureHeld(signal);
+    const bootID = this.#liveNode.bootID ?? failEnrolment("the node reports no boot ID");
     await this.#switch.off(this.#subject.outlets, signal);
     const offAtMs = clock.monotonicMs();
     let isMarked = false;
@@ -164,7 +167,7 @@ export class EnrollProcedure {
       await this.#liveNode.read(signal);
       const ranOnMs = this.#liveNode.renewedAtMs - offAtMs;
       if (ranOnMs > HOLD_UP_MS) {
-        fail(
+        failEnrolment(
           `the node still renewed its lease ${Math.round(ranOnMs / 1_000)} s after all outlets were off: the host has another supply, or a battery`,
         );
       }
@@ -177,7 +180,7 @@ export class EnrollProcedure {
       await sleep(clock, POLL_MS, signal);
     }
     await this.#others.ensureRunning("every outlet", signal);
-    await this.#ensureHeld(signal);
+    await this.#target.ensureHeld(signal);
     this.#report.note(`the node has been silent for ${DARK_MS / 1_000} s with all outlets off`);
     return bootID;
   }
@@ -204,18 +207,18 @@ export class EnrollProcedure {
           this.#report.note("the node is Ready in a new boot, and its BMC shows the loss of power");
           return boot;
         }
-        if (clock.monotonicMs() - backSinceMs >= WITNESS_MS) fail(lack);
+        if (clock.monotonicMs() - backSinceMs >= WITNESS_MS) failEnrolment(lack);
       }
       if (isRenewed && boot === bootIDBefore) sameSinceMs ??= clock.monotonicMs();
       else sameSinceMs = undefined;
       if (sameSinceMs !== undefined && clock.monotonicMs() - sameSinceMs >= SAME_BOOT_MS) {
-        fail(
+        failEnrolment(
           "the node is back in the same boot, so its host never lost its power: the outlets feed something else, such as its switch",
         );
       }
       if (clock.monotonicMs() - onAtMs >= this.#subject.timeoutMs) {
         const next = "power the host on by hand, and let it power on after a loss of power in its firmware settings";
-        fail(
+        failEnrolment(
           `the node did not come back Ready in a new boot within ${formatDuration(this.#subject.timeoutMs)}: ${next}`,
         );
       }
@@ -232,7 +235,9 @@ export class EnrollProcedure {
     for (const [index, { address, pdu, outlet }] of answers.entries()) {
       const before = this.#answers[index];
       if (pdu !== before?.pdu || outlet !== before.outlet) {
-        fail(`${address} was outlet ${before?.outlet} of PDU ${before?.pdu}, and is outlet ${outlet} of ${pdu} now`);
+        failEnrolment(
+          `${address} was outlet ${before?.outlet} of PDU ${before?.pdu}, and is outlet ${outlet} of ${pdu} now`,
+        );
       }
     }
     const enrolment: Enrolment = {
@@ -253,38 +258,8 @@ export class EnrollProcedure {
         ...(metered !== undefined && { metered }),
       })),
     };
-    await this.#write({ enrolment }, signal);
+    await this.#target.write({ enrolment }, signal);
     return enrolment;
-  }
-
-  /** Writes into the status, if the target is as it was when the user agreed. */
-  async #write(change: { enrolment: Enrolment | null }, signal: AbortSignal): Promise<void> {
-    await updateTargetStatus(
-      this.#runtime,
-      this.#ref(),
-      (live) => {
-        this.#ensureSame(live);
-        return change;
-      },
-      signal,
-    );
-  }
-
-  /** Ensures that the agent still sends no order to the host. Reads the target live, because the steps take minutes. */
-  async #ensureHeld(signal: AbortSignal): Promise<void> {
-    this.#ensureSame(await readLiveTarget(this.#runtime, this.#ref(), signal));
-  }
-
-  #ensureSame({ metadata, spec, status }: FencingTarget): void {
-    if (metadata.generation !== this.#subject.target.metadata.generation || !spec.maintenance) {
-      fail("the target was edited during the procedure");
-    }
-    if (status?.owner !== undefined) fail("a remediation took the host during the procedure");
-  }
-
-  #ref(): { kind: string; namespace: string; name: string; uid: string } {
-    const { kind, metadata } = this.#subject.target;
-    return { kind, namespace: metadata.namespace ?? "", name: metadata.name, uid: metadata.uid };
   }
 
   /** Waits until the node has renewed its lease `times` more times. */
@@ -294,14 +269,11 @@ export class EnrollProcedure {
     await this.#liveNode.read(signal);
     const wanted = this.#liveNode.renewals + times;
     while (this.#liveNode.renewals < wanted) {
-      if (clock.monotonicMs() >= endMs) fail(`the command waited ${ALONE_MAX_MS / 1_000} s in vain for ${what}`);
+      if (clock.monotonicMs() >= endMs)
+        failEnrolment(`the command waited ${ALONE_MAX_MS / 1_000} s in vain for ${what}`);
       this.#report.wait(what);
       await sleep(clock, POLL_MS, signal);
       await this.#liveNode.read(signal);
     }
   }
-}
-
-function fail(why: string): never {
-  throw new CommandFailure("EnrolmentFailed", `nothing is enrolled: ${why}`);
 }
