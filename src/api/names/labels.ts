@@ -1,5 +1,7 @@
 // Labels that ironfence reads or writes.
 
+/** Selects the objects of an installation: the manifests and the Helm chart put this label on them. */
+export const OF_IRONFENCE = { labelSelector: "app.kubernetes.io/name=ironfence" } as const;
 /** On a remediation CR that the detector created, with the value `PART_OF_VALUE`. */
 export const PART_OF = "app.kubernetes.io/part-of";
 export const PART_OF_VALUE = "node-healthcheck-controller";

@@ -1,4 +1,5 @@
 import { PODS } from "../../../api/kubernetes/core-types.ts";
+import { OF_IRONFENCE } from "../../../api/names/labels.ts";
 import { objectPath } from "../../../kube/api-client/api-paths.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeTransport, TransportRequest } from "../../../kube/transport.ts";
@@ -27,7 +28,7 @@ interface AgentPod extends KubeObject {
 }
 
 async function readPods({ runtime, options }: PartDeps, signal: AbortSignal): Promise<AgentPod[]> {
-  const selection = { namespace: options.namespace, labelSelector: "app.kubernetes.io/name=ironfence" };
+  const selection = { namespace: options.namespace, ...OF_IRONFENCE };
   const { items } = await runtime.client.list<AgentPod>(PODS, selection, signal);
   if (items.length === 0) throw new Error(`namespace ${options.namespace} has no pod of ironfence`);
   return items.slice(0, PODS_MAX);

@@ -11,6 +11,7 @@ import { CUSTOM_KINDS } from "../../../api/ironfence/kinds.ts";
 import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../../api/metal3/metal3.ts";
 import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
 import { STOP_SWITCH_NAME } from "../../../api/ironfence/stop-switch.ts";
+import { OF_IRONFENCE } from "../../../api/names/labels.ts";
 import { CLUSTER_API_CHECKS } from "../../../detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../../../detector/machines/vendors/okd.ts";
 import type { ListOptions } from "../../../kube/client.ts";
@@ -24,7 +25,6 @@ import type { Part, PartDeps, PartFile, PartResult } from "../part.ts";
 import type { Fields } from "../../../runtime/record.ts";
 
 const LIST_TIMEOUT_MS = 30_000;
-const OF_IRONFENCE = { labelSelector: "app.kubernetes.io/name=ironfence" };
 
 const REMEDIATION_TEMPLATES = {
   group: INFRASTRUCTURE_GROUP,

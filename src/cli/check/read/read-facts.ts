@@ -2,6 +2,7 @@ import { parseFamilies } from "../../../config/parsers.ts";
 import type { ClusterOptions } from "../../../config/cluster-options.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { DEPLOYMENTS } from "../../../api/kubernetes/core-types.ts";
+import { OF_IRONFENCE } from "../../../api/names/labels.ts";
 import { textAt } from "../../../api/schema/read-fields.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import type { TemplateReference } from "../../../detector/shared/model/template-reference.ts";
@@ -33,7 +34,6 @@ const READ_TIMEOUT_MS = 60_000;
 const TEMPLATES_AT_ONCE_MAX = 8;
 /** The service account in deploy/kustomize. */
 const SERVICE_ACCOUNT = "ironfence";
-const OF_IRONFENCE = { labelSelector: "app.kubernetes.io/name=ironfence" };
 
 const policies = (kind: string, plural: string): ResourceType => ({
   group: "admissionregistration.k8s.io",

@@ -2,7 +2,7 @@ import { causeText } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { clusterKey, nodeKey, subjectOf } from "../../../nodes/subject.ts";
-import { isBegun, isFinal, slotOf } from "../../../remediator/machine/model/decision/state.ts";
+import { isBegun, isFinal, slotOf, statesBetween } from "../../../remediator/machine/model/decision/state.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { conditionOf } from "../../../api/schema/read-fields.ts";
 import { itemsOf, reportedCondition } from "../../status/objects/object-problems.ts";
@@ -56,16 +56,7 @@ export interface Held {
   since: string | undefined;
 }
 
-const ORDER = [
-  "Resolving",
-  "Verifying",
-  "PoweringOff",
-  "Releasing",
-  "Provisioning",
-  "PoweringOn",
-  "Rejoining",
-  "Restoring",
-];
+const ORDER: readonly string[] = statesBetween("Resolving", "Restoring");
 /** Each step with the phase in which it happens. */
 const STEPS: readonly (readonly [name: string, phase: string])[] = [
   ["identify", "Verifying"],

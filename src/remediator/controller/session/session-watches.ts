@@ -14,6 +14,7 @@ import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import type { Observations } from "../../machine/model/facts/observations.ts";
 import type { Now } from "../../machine/model/facts/snapshot.ts";
 import type { State } from "../../machine/model/decision/state.ts";
+import { statesBetween } from "../../machine/model/decision/state.ts";
 import type { LeaseVersion } from "../../machine/model/decision/strategy.ts";
 
 type WatchName = "lease" | "pods" | "machine" | "kdump";
@@ -26,16 +27,7 @@ const ADDRESSES_MAX = 32;
  */
 const KDUMP_COUNTED_MS = 1_000;
 
-const WATCHES_LEASE: readonly State["name"][] = [
-  "Verifying",
-  "PoweringOff",
-  "Releasing",
-  "Provisioning",
-  "PoweringOn",
-  "Rejoining",
-  "Restoring",
-  "Undoing",
-];
+const WATCHES_LEASE: readonly State["name"][] = statesBetween("Verifying", "Undoing");
 
 /** What the watches need of a session: they read its facts and report events to it. */
 interface WatchingSession {

@@ -22,6 +22,11 @@ export const STATE_NAMES = [
 ] as const;
 export type StateName = (typeof STATE_NAMES)[number];
 
+/** The states from one to another, both included, in the order of a remediation that succeeds. */
+export function statesBetween(first: StateName, last: StateName): readonly StateName[] {
+  return STATE_NAMES.slice(STATE_NAMES.indexOf(first), STATE_NAMES.indexOf(last) + 1);
+}
+
 /**
  * The version of the stored state. Each change that would make an older agent act wrongly increases it; a new field
  * that an older agent may ignore does not. Version 0.1.0 has state version 1 and does not write it.

@@ -7,20 +7,13 @@ import { TIMELINE_MAX } from "../../model/status.ts";
 import type { Decision } from "../../model/decision/decision.ts";
 import type { Now, Snapshot } from "../../model/facts/snapshot.ts";
 import type { Attempt, State } from "../../model/decision/state.ts";
+import { statesBetween } from "../../model/decision/state.ts";
 
 /** Reason of the Kubernetes Event and step of the timeline. */
 export const CAUSE_OF_DEATH = "CauseOfDeath";
 
 /** The states from the first power-off order until the verdict. */
-const AFTER_ORDER: readonly State["name"][] = [
-  "PoweringOff",
-  "Releasing",
-  "Provisioning",
-  "PoweringOn",
-  "Rejoining",
-  "Restoring",
-  "Undoing",
-];
+const AFTER_ORDER: readonly State["name"][] = statesBetween("PoweringOff", "Undoing");
 
 /**
  * Adds the search for the cause of death to a decision, without delaying anything else. The evidence is read while the
