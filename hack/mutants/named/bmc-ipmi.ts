@@ -8,7 +8,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   // No refusal that any machine could have sent weakens the protection of the session.
   mutant(
     "talked-down-suite",
-    "../gate/proven-suites",
+    "../gate/memory/proven-suites",
     "no cipher suite is tried that is weaker than the one that has worked with this BMC (IPMI)",
     "return index === -1 ? suites : suites.slice(0, index + 1);",
     "return index === -1 ? suites : suites.slice(0);",

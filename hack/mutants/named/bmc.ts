@@ -99,7 +99,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silence-forgotten",
-    "gate/expiring-set",
+    "gate/memory/expiring-set",
     "an Off of a BMC that did not answer does not count for a while, because the BMC may have restarted",
     "return addedAtMs !== undefined && this.#clock.monotonicMs() - addedAtMs < this.#ttlMs;",
     "return addedAtMs !== undefined && this.#clock.monotonicMs() - addedAtMs < 0;",
@@ -109,7 +109,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   // Accounts, which BMCs lock, and passwords.
   mutant(
     "stray-of-another-login",
-    "gate/login-breaker",
+    "gate/limits/login-breaker",
     "a login that has never worked is tried only once, even if another login has worked",
     "if (isRecent && sameCredentials(success, login) &&",
     "if (isRecent &&",
@@ -117,7 +117,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stray-of-one-of-two-users",
-    "gate/login-breaker",
+    "gate/limits/login-breaker",
     "a spurious 401 is tolerated for each user of a BMC that has worked",
     "  return `${bmc} ${username}`;",
     "  return `${bmc} ${typeof username}`;",
@@ -125,7 +125,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refusal-forgotten-by-acceptance",
-    "gate/login-breaker",
+    "gate/limits/login-breaker",
     "an accepted login says nothing about another login that was refused",
     "const others = this.#of(bmc).filter((refusal) => !sameCredentials(refusal, login));",
     "const others: readonly Refusal[] = [];",

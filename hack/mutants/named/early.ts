@@ -450,7 +450,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-renewal-missed",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "an agent that takes over an early release notices a renewal that it has not watched",
     "return { ...first, renewedAtMs: nowMs, firstRenewedAtMs: nowMs };",
     "return first;",
@@ -458,7 +458,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-unnamed-lease",
-    "machine/rules/early",
+    "machine/rules/outage/early",
     "a remediation that does not name the lease that was silent waits for the end of the duration",
     'if (snapshot.strategy.provenLease === undefined) return "spec.earlyProof is missing";',
     "",

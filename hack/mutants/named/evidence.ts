@@ -25,7 +25,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "log-ignores-precedence",
-    "gate/precedence",
+    "gate/limits/precedence",
     "no request for a log is sent while another call to the BMC is in progress",
     "await untilAborted(calls.idle, signal);",
     "break;",
@@ -33,7 +33,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "log-after-withdrawal",
-    "gate/reading-budget",
+    "gate/limits/reading-budget",
     "if a BMC serves its log slowly, the log is requested again only after the host is proven off",
     "this.#withdrawals === 0 ? 0 : QUIET_MS",
     "this.#withdrawals === 0 ? 0 : 0",
@@ -41,7 +41,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   bmc(
     "log-withdrawn-late",
-    "gate/precedence",
+    "gate/limits/precedence",
     "a request for a log that delays a reading of the power is soon ended",
     "const PATIENCE_MS = 250;",
     "const PATIENCE_MS = 1_000;",

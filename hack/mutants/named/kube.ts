@@ -12,7 +12,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   // Agents that only observe.
   mutant(
     "observer-patches",
-    "connection/observing-transport",
+    "connection/transport/observing-transport",
     "an agent that only observes patches only its own Lease",
     'if (method === "PATCH") return path === `${leases}/${lease.name}`;',
     'if (method === "PATCH") return path.startsWith(`${leases}/`);',
@@ -20,7 +20,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "observer-takes-a-lease",
-    "connection/observing-transport",
+    "connection/transport/observing-transport",
     "an agent that only observes creates no Lease but its own",
     "path === leases && nameIn(body) === lease.name",
     "path === leases",
@@ -28,7 +28,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "observer-streams",
-    "connection/observing-transport",
+    "connection/transport/observing-transport",
     "an agent that only observes opens no stream that writes",
     'if (request.method !== "GET") refuse(request);',
     "",
@@ -36,7 +36,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "observer-sends-all",
-    "connection/observing-transport",
+    "connection/transport/observing-transport",
     "an agent that only observes sends no write that is not on its list",
     "if (!maySend(request, lease)) refuse(request);",
     "",
@@ -69,7 +69,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "group-of-any-size",
-    "connection/lane-pools",
+    "connection/transport/lane-pools",
     "no API server chooses how long a handshake keeps the agent busy",
     "        ciphers: CLIENT_CIPHERS,\n",
     "",
@@ -77,7 +77,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "handshakes-without-end",
-    "connection/lane-pools",
+    "connection/transport/lane-pools",
     "no API server can make the agent repeat TLS handshakes on one connection",
     "secureOptions: constants.SSL_OP_NO_RENEGOTIATION",
     "secureOptions: 0",
@@ -101,7 +101,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reading-for-nothing",
-    "connection/lane-pools",
+    "connection/transport/lane-pools",
     "reading what a workload cluster sends uses its budget",
     "work === undefined ? connect : countReading(",
     "work !== undefined ? connect : countReading(",
@@ -109,7 +109,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "short-records-for-nothing",
-    "connection/count-reading",
+    "connection/transport/count-reading",
     "each read of a connection uses the budget, however short it is",
     "const READ_MS = 0.005;",
     "const READ_MS = 0;",
@@ -117,7 +117,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "no-connection-ends-the-agent",
-    "connection/count-reading",
+    "connection/transport/count-reading",
     "a workload cluster that cannot be reached does not end the agent",
     "if (error === null) chargeFor(",
     "if (error === null || socket === undefined) chargeFor(",
@@ -125,7 +125,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "bytes-for-nothing",
-    "connection/count-reading",
+    "connection/transport/count-reading",
     "each byte of a connection uses the budget, even if it does not belong to an answer",
     "const BYTE_MS = 20e-6;",
     "const BYTE_MS = 0;",
@@ -133,7 +133,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "tickets-for-nothing",
-    "connection/count-reading",
+    "connection/transport/count-reading",
     "each session ticket uses the budget",
     "charge(TICKET_MS)",
     "charge(0)",
@@ -559,7 +559,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "suspended-leader-writes",
-    "connection/guarded-transport",
+    "connection/transport/guarded-transport",
     "nothing is written to the API without the lease",
     "!FREE_LANES.has(request.lane) && !mayWrite()",
     "FREE_LANES.has(request.lane) && !mayWrite()",

@@ -495,7 +495,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "enrolled-in-service",
-    "cli/enroll/plan",
+    "cli/enroll/plan-enrolment",
     "an enrolment is for a host in maintenance",
     "if (!maintenance) {",
     "if (maintenance) {",
@@ -503,7 +503,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "enrolled-before-drain",
-    "cli/enroll/plan",
+    "cli/enroll/plan-enrolment",
     "outlets are enrolled only while the node runs no workloads",
     "const left = pods.filter(isEvicted);",
     "const left = pods.filter((pod) => !isEvicted(pod));",
