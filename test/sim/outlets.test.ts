@@ -142,16 +142,21 @@ describe("a host with enrolled outlets", () => {
       world.assertClean();
     }));
 
+  /** Hangs n1, whose BMC dies as soon as its boot override is stored. */
+  async function hangAndLoseBmcAtOverride(world: World): Promise<void> {
+    giveOutlets(world, "n1");
+    storeEnrolment(world, "n1");
+    await world.hang("n1");
+    const stop = world.server.onChange(() => {
+      if (world.remediation("n1")?.status?.attempt?.bootOverride !== true) return;
+      stop();
+      world.rack.bmc("n1").setReachability("silent");
+    });
+  }
+
   it("a host whose BMC dies once its boot override is about to be set is not fenced again without end by its outlets", () =>
     World.run({}, async (world) => {
-      giveOutlets(world, "n1");
-      storeEnrolment(world, "n1");
-      await world.hang("n1");
-      const stop = world.server.onChange(() => {
-        if (world.remediation("n1")?.status?.attempt?.bootOverride !== true) return;
-        stop();
-        world.rack.bmc("n1").setReachability("silent");
-      });
+      await hangAndLoseBmcAtOverride(world);
       world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false, retryLimit: 1 });
       await world.phase("n1", "Failed", 1_200_000);
       assert.match(messagesOf(world), /the next boot cannot be set to the network/);
@@ -162,14 +167,7 @@ describe("a host with enrolled outlets", () => {
   /** A Reprovision whose BMC dies once its boot override is stored, so that outlets prove the host off again. */
   async function withOverrideOfDeadBmc(test: (world: World) => Promise<void>, host: Partial<HostSpec> = {}) {
     await World.run({ hosts: [{ name: "n1", ...host }, { name: "n2" }, { name: "n3" }] }, async (world) => {
-      giveOutlets(world, "n1");
-      storeEnrolment(world, "n1");
-      await world.hang("n1");
-      const stop = world.server.onChange(() => {
-        if (world.remediation("n1")?.status?.attempt?.bootOverride !== true) return;
-        stop();
-        world.rack.bmc("n1").setReachability("silent");
-      });
+      await hangAndLoseBmcAtOverride(world);
       const strategy = { ...QUICK, requireReboot: false, retryLimit: 1, powerOnTimeout: "60s" };
       world.remediate("n1", { ...strategy, type: "Reprovision" });
       await world.until("it is off by its outlets", () => !world.devices.pdus.isSupplied("n1"));

@@ -38,6 +38,16 @@ function hostOf(directory: FencingTargetDirectory, nodeName: string): FencedHost
   return found.host;
 }
 
+/** `open` opens the devices of n1, and `configs` collects with which configuration each of them is opened. */
+function recordedOpens(world: World): { configs: DeviceConfig[]; open: () => ReturnType<FencedHost["open"]> } {
+  const configs: DeviceConfig[] = [];
+  const recording: typeof world.openDevice = (config, deps) => {
+    configs.push(config);
+    return world.openDevice(config, deps);
+  };
+  return { configs, open: () => hostOf(directoryOf(world, recording), "n1").open(undefined, signal) };
+}
+
 function ownerOf(remediation: KubeObject): HostOwner {
   const { uid, name, namespace = "" } = remediation.metadata;
   return { uid, kind: remediation.kind, namespace, name };
@@ -449,12 +459,7 @@ test("a missing Secret, a missing key and a bad address each say what to do, and
 test("a Secret is sent to no address but those that it allows, and over plain HTTP only if its device says so", async () => {
   const world = new World();
   world.host("n1", uuid(1));
-  const configs: DeviceConfig[] = [];
-  const recording: typeof world.openDevice = (config, deps) => {
-    configs.push(config);
-    return world.openDevice(config, deps);
-  };
-  const open = () => hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
+  const { configs, open } = recordedOpens(world);
   const refused = (text: RegExp) => (error: unknown) =>
     error instanceof TargetError && error.reason === "AddressNotAllowed" && text.test(error.message);
   world.target("n1", { devices: [{ ...device("n1"), address: "redfish://attacker.test" }] });
@@ -475,12 +480,7 @@ test("a Secret is sent to no address but those that it allows, and over plain HT
 test("an outlet gets the passwords of its Secret, and a community only if its device allows plain text", async () => {
   const world = new World();
   world.host("n1", uuid(1));
-  const configs: DeviceConfig[] = [];
-  const recording: typeof world.openDevice = (config, deps) => {
-    configs.push(config);
-    return world.openDevice(config, deps);
-  };
-  const open = () => hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
+  const { configs, open } = recordedOpens(world);
   const outlet = { ...device("n1"), address: "snmp://pdu-1.example/7" };
   const snmp = { version: "v3", securityLevel: "authPriv", authProtocol: "SHA", privProtocol: "AES" } as const;
   const data = { username: "fence", password: "secret-11", privPassword: "secret-22", community: "secret-33" };
@@ -586,20 +586,15 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
 test("the IPMI settings of a device come from its spec, and the BMC's own key from its Secret", async () => {
   const world = new World();
   world.host("n1", uuid(1));
-  const configs: DeviceConfig[] = [];
-  const recording: typeof world.openDevice = (config, deps) => {
-    configs.push(config);
-    return world.openDevice(config, deps);
-  };
-  const open = async (): Promise<DeviceConfig["ipmi"]> => {
-    const power = await hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
-    await power.close();
+  const { configs, open } = recordedOpens(world);
+  const openIpmi = async (): Promise<DeviceConfig["ipmi"]> => {
+    await (await open()).close();
     return configs.at(-1)?.ipmi;
   };
-  assert.deepEqual(await open(), {});
+  assert.deepEqual(await openIpmi(), {});
   world.target("n1", { devices: [{ ...device("n1"), ipmi: { cipherSuites: [16, 3], bootMode: "Legacy" } }] });
   world.secret("n1-bmc", { username: "admin", password: "secret-1", kg: "own-key" });
-  const { bmcKey, ...options } = (await open()) ?? {};
+  const { bmcKey, ...options } = (await openIpmi()) ?? {};
   assert.deepEqual(options, { cipherSuites: [16, 3], bootMode: "Legacy" });
   assert.equal(bmcKey?.reveal(), "own-key");
 });
@@ -607,32 +602,27 @@ test("the IPMI settings of a device come from its spec, and the BMC's own key fr
 test("a driver server gets the client certificate that its Secret has now, and a BMC gets none", async () => {
   const world = new World();
   world.host("n1", uuid(1));
-  const configs: DeviceConfig[] = [];
-  const recording: typeof world.openDevice = (config, deps) => {
-    configs.push(config);
-    return world.openDevice(config, deps);
-  };
-  const open = async (): Promise<DeviceConfig | undefined> => {
-    const power = await hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
-    await power.close();
+  const { configs, open } = recordedOpens(world);
+  const configOf = async (): Promise<DeviceConfig | undefined> => {
+    await (await open()).close();
     return configs.at(-1);
   };
   const certificate = { "tls.crt": "first", "tls.key": "secret-1" };
   world.secret("n1-bmc", { username: "admin", password: "secret-2", ...certificate });
-  assert.equal((await open())?.certificate, undefined, "a BMC");
+  assert.equal((await configOf())?.certificate, undefined, "a BMC");
   const allowed = "driver://power.example";
   world.target("n1", { devices: [{ ...device("n1"), address: "driver://power.example/n1" }] });
   world.secret("n1-bmc", certificate, allowed);
-  const alone = await open();
+  const alone = await configOf();
   assert.deepEqual([alone?.username, alone?.password.reveal(), alone?.certificate?.cert], ["", "", "first"]);
   world.secret("n1-bmc", { "tls.crt": "renewed", "tls.key": "secret-3" }, allowed);
-  const renewed = await open();
+  const renewed = await configOf();
   assert.deepEqual([renewed?.certificate?.cert, renewed?.certificate?.key.reveal()], ["renewed", "secret-3"]);
   world.secret("n1-bmc", { username: "id", password: "secret-2", ...certificate }, allowed);
-  const both = await open();
+  const both = await configOf();
   assert.deepEqual([both?.password.reveal(), both?.certificate?.cert], ["secret-2", "first"]);
   world.secret("n1-bmc", { "tls.crt": "first", "tls.key": "" }, allowed);
-  await assert.rejects(open(), /has an empty key tls\.key: add it/);
+  await assert.rejects(configOf(), /has an empty key tls\.key: add it/);
 });
 
 test("a broken first level leaves the second one to fence with", async () => {
