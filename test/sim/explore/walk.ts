@@ -205,7 +205,7 @@ function drawOutage(random: Random, { detector }: Shape): Act[] {
   const nodes = HOSTS.slice(0, detector === true ? 1 : 1 + below(random, 3));
   return nodes.flatMap((host): Act[] => {
     const dies = below(random, 5) > 0;
-    // What no reboot fixes is nothing that a health check with a reboot alone comes to an end with.
+    // A health check whose only step is a reboot would never end with a dead disk, which no reboot fixes.
     const how = pick(random, ["hang", "hang", "hang", detector === true ? "hang" : "failDisk", "cutMains"] as const);
     const death: Act[] = dies ? [{ when: { atMs: below(random, 3_000) }, do: how, host }] : [];
     if (how === "cutMains") death.push({ when: { atMs: DEAD_MS + below(random, 20_000) }, do: "restoreMains", host });
