@@ -62,7 +62,12 @@ function checkStep(
   if (hasRemediation) {
     return { step, state: "ok", found: decided.join("; ") || "none; the remediation was made by hand" };
   }
-  if (state !== "ok") return { step, state, found: [found, ...decided].join("; ") };
+  if (state !== "ok") {
+    // The decision about an unhealthy node contains what holds it.
+    const isDecided =
+      state === "holds" && concerned.some(({ outcome }) => outcome !== "healthy" && !STARTS.has(outcome));
+    return { step, state, found: (isDecided ? decided : [found, ...decided]).join("; ") };
+  }
   // No NodeHealthCheck is concerned. A MachineHealthCheck may be: `ironfence explain mhc` explains it.
   if (concerned.length === 0) return { step, state: found === NOT_COVERED ? "holds" : "ok", found };
   if (concerned.some(({ outcome }) => STARTS.has(outcome))) return { step, state: "ok", found: decided.join("; ") };
