@@ -48,6 +48,8 @@ export class Chronicle {
   readonly #clock: Clock;
   readonly #startMs: number;
   readonly #listeners = new Set<(entry: Entry) => void>();
+  /** The time that was allowed in addition so far, in milliseconds. */
+  #allowedMs = 0;
   /** The scene that entries belong to from now on; 0 before the first. */
   scene = 0;
 
@@ -74,11 +76,16 @@ export class Chronicle {
     return which === "first" ? this.entries.find(fits) : this.entries.findLast(fits);
   }
 
+  /** Allows more time to each wait that is under way. */
+  allowMore(ms: number): void {
+    this.#allowedMs += ms;
+  }
+
   /** Resolves to true when `holds` is true, or to false after `timeoutMs`. */
   async until(holds: () => boolean, timeoutMs: number): Promise<boolean> {
-    const deadlineMs = this.#clock.monotonicMs() + timeoutMs;
+    const deadlineMs = this.#clock.monotonicMs() + timeoutMs - this.#allowedMs;
     while (!holds()) {
-      if (this.#clock.monotonicMs() >= deadlineMs) return false;
+      if (this.#clock.monotonicMs() >= deadlineMs + this.#allowedMs) return false;
       // The condition may become true without a new entry, so it is also checked periodically.
       await sleep(this.#clock, POLL_MS, NEVER);
     }

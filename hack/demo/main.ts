@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/runtime/system.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { startDashboard } from "../lib/dashboard-process.ts";
+import type { Child } from "../lib/processes.ts";
 import { parseOptions } from "../lib/options.ts";
 import { Chronicle } from "./chronicle.ts";
 import { observe } from "./observe.ts";
@@ -27,6 +28,10 @@ Needs only npm: the API server and the BMCs are simulated in this process, on 12
 
 const START_TIMEOUT_MS = 15_000;
 const REFRESH_PERIOD_MS = 250;
+/** How often an agent that has lost its lease is started again. */
+const RESTARTS_MAX = 3;
+/** How long an agent that is started again may take until it leads: its predecessor's lease lasts 15 s. */
+const RESTART_MS = 30_000;
 
 const values = parseOptions({
   json: { type: "boolean", default: false },
@@ -45,7 +50,8 @@ async function demo(json: boolean, keep: boolean, picture: string | undefined): 
   const chronicle = new Chronicle(systemClock);
   chronicle.subscribe((entry) => screen.entry(entry));
   screen.title("A rack of six hosts with BMCs, a Kubernetes API, a database pod with a volume on each; all simulated");
-  const agent = startAgent({ kubeconfig: world.kubeconfigPath, logFile: logPath });
+  const start = (): Child => startAgent({ kubeconfig: world.kubeconfigPath, logFile: logPath });
+  let agent = start();
   chronicle.note("cluster", `ironfence run --kubeconfig ${world.kubeconfigPath} (its log: ${logPath})`);
   const observed = observe(world, chronicle);
   const refresher = setInterval(() => screen.refresh(world), REFRESH_PERIOD_MS);
@@ -53,10 +59,19 @@ async function demo(json: boolean, keep: boolean, picture: string | undefined): 
   let died: string | undefined;
   let stopping = false;
   const watchAgent = async (): Promise<void> => {
-    const lastWords = await agent.ended;
-    if (stopping) return;
-    died = lastWords;
-    chronicle.note("cluster", died);
+    for (let restarts = 0; ; restarts += 1) {
+      const lastWords = await agent.ended;
+      if (stopping) return;
+      if (restarts === RESTARTS_MAX || !lastWords.includes("[LeaseLost]")) {
+        died = lastWords;
+        chronicle.note("cluster", died);
+        return;
+      }
+      const why = "the agent lost its lease, because this machine is busy";
+      chronicle.note("cluster", `${why}: it is started again, as a Deployment does`, undefined, "bad");
+      chronicle.allowMore(RESTART_MS);
+      agent = start();
+    }
   };
   void watchAgent();
   try {
