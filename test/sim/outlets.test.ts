@@ -52,6 +52,25 @@ describe("a host with enrolled outlets", () => {
       world.assertClean();
     }));
 
+  for (const [what, fail] of [
+    ["refuses the power-off", (world: World) => world.faults.refuses.add("n1 ForceOff")],
+    ["loses the answer to the power-off", (world: World) => world.faults.losesAnswer.add("n1 ForceOff")],
+  ] as const) {
+    it(`a host whose BMC ${what}, and then loses its power with the host, is proven off by its outlets at the first try`, () =>
+      World.run({}, async (world) => {
+        giveOutlets(world, "n1");
+        storeEnrolment(world, "n1");
+        await world.hang("n1");
+        fail(world);
+        // The BMC restarts with its host, and at first its Off does not count.
+        world.remediate("n1", { ...QUICK, powerOffTimeout: "120s", powerOnTimeout: "120s", timeout: "120s" });
+        await world.phase("n1", "PoweringOn", 60_000);
+        assert.equal(ordersOff(world).length, OUTLETS.length, ordersOff(world).join(", "));
+        await world.phase("n1", "Succeeded");
+        world.assertClean();
+      }));
+  }
+
   it("a host that stays off when its power returns is ordered on through its BMC as soon as that answers", () =>
     World.run(
       { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },

@@ -274,6 +274,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "const SILENT_BMC_MS = 20_000;",
     OUTLETS_SIM,
   ),
+  mutant(
+    "unsupplied-bmc-delays-proof",
+    "bmc/topology/topology",
+    "a BMC that was identified, and then loses its power with its host, does not void the proof by its outlets",
+    "this.#deadlines.noteFailure(level, failure);",
+    "",
+    OUTLETS_SIM,
+  ),
   // What enrols them.
   mutant(
     "enrolled-in-same-boot",

@@ -21,6 +21,11 @@ export class LevelDeadlines {
     this.#clock = clock;
   }
 
+  /** Records that a call to a level ended in time, but without an answer of its BMC. */
+  noteFailure(level: readonly PowerDriver[], { code }: BmcError): void {
+    if (code === "Timeout" || code === "Unreachable") this.#silent.add(level);
+  }
+
   /** Calls one level, for a shorter time if its last call failed and the host has outlets. */
   async call<T>(
     level: readonly PowerDriver[],

@@ -125,7 +125,10 @@ export class Topology {
         if (reading.state === "Off") this.#firstLevel = 0;
         if (reading.state === "Off") return { ...reading, ...this.#otherFailures(level) };
         if (reading.state !== "Unknown") return reading;
-        if (failure !== undefined) throw failure;
+        if (failure !== undefined) {
+          this.#deadlines.noteFailure(level, failure);
+          throw failure;
+        }
         unknown ??= reading;
       } catch (error) {
         failures.push(levelFailure(error, signal));
@@ -307,7 +310,11 @@ export class Topology {
   /** What the devices of one level report; no readings if the level is not accepted. */
   async #readLevel(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
     try {
-      return await this.#deadlines.call(level, signal, (bounded) => readWholeLevel(level, this.#identities, bounded));
+      const read = await this.#deadlines.call(level, signal, (bounded) =>
+        readWholeLevel(level, this.#identities, bounded),
+      );
+      if (read.failure !== undefined) this.#deadlines.noteFailure(level, read.failure);
+      return read;
     } catch (error) {
       return failedLevel(level, levelFailure(error, signal));
     }
