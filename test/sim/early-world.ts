@@ -1,13 +1,10 @@
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
-import {
-  BARE_METAL_REMEDIATIONS,
-  BARE_METAL_REMEDIATION_TEMPLATES,
-} from "../../src/api/ironfence/bare-metal-remediation.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import type { LabelSelector } from "../../src/api/schema/meta.ts";
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
+import { createHealthCheck } from "./health-check.ts";
 import type { WorldOptions } from "./world.ts";
-import { bears, NAMESPACE, World } from "./world.ts";
+import { bears, World } from "./world.ts";
 
 // A rack under a health check that remediates hosts before their durations are over if they are proven off.
 
@@ -17,9 +14,6 @@ export const INSTANT = { powerOffDelayMs: 0 };
 export const BEFORE_UNKNOWN_MS = 45_000;
 /** The first probes, which read the hosts On, have ended after this time. */
 const SETTLED_MS = 40_000;
-
-const ALL: LabelSelector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
-const OURS = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
 
 export interface EarlyOptions extends WorldOptions {
   strategy?: Record<string, string>;
@@ -34,13 +28,11 @@ export interface EarlyOptions extends WorldOptions {
 
 /** Runs `test` on a rack after each host was read On in its present boot. */
 export function runEarly(given: EarlyOptions, test: (world: World) => Promise<void>): Promise<void> {
-  const { strategy = {}, annotations = {}, minHealthy = 0, selector = ALL, template: kind = OURS, ...options } = given;
+  const { strategy = {}, annotations = {}, minHealthy = 0, selector, template: kind, ...options } = given;
   const hosts = options.hosts ?? ["n1", "n2"].map((name) => ({ name, ...INSTANT }));
+  const spec = { minHealthy, ...(selector !== undefined && { selector }) };
   return World.run({ detector: true, ...options, hosts }, async (world) => {
-    const template = { namespace: NAMESPACE, name: "reboot" };
-    world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: { strategy } } } });
-    const spec = { selector, minHealthy, remediationTemplate: { ...kind, ...template } };
-    world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
+    createHealthCheck(world, { strategy }, { annotations, spec, ...(kind !== undefined && { kind }) });
     await world.clock.advance(SETTLED_MS);
     await test(world);
   });

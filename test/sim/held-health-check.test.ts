@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
-import { NAMESPACE, World } from "./world.ts";
+import { createHealthCheck } from "./health-check.ts";
+import { World } from "./world.ts";
 
 /** The counts of health checks by state and reason, without zeros. */
 async function counted(world: World): Promise<string[]> {
@@ -11,14 +11,8 @@ async function counted(world: World): Promise<string[]> {
 }
 
 function createCheck(world: World, spec: Record<string, unknown>): void {
-  const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
-  const template = { template: { spec: { strategy: { type: "Reboot" } } } };
-  world.create(BARE_METAL_REMEDIATION_TEMPLATES, { namespace: NAMESPACE, name: "reboot" }, { spec: template });
-  const selector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
-  const remediationTemplate = { ...kind, namespace: NAMESPACE, name: "reboot" };
   const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "10s" }];
-  const all = { selector, remediationTemplate, unhealthyConditions, ...spec };
-  world.create(NODE_HEALTH_CHECKS, { name: "all" }, { spec: all });
+  createHealthCheck(world, { strategy: { type: "Reboot" } }, { spec: { unhealthyConditions, ...spec } });
 }
 
 describe("the metric of a health check that is held", () => {

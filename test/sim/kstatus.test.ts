@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import type { NodeHealthCheck } from "../../src/api/ironfence/node-health-check.ts";
 import { kstatusOf } from "../lib/kstatus.ts";
+import { createHealthCheck, createHealthCheckAlone, createTemplate } from "./health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 // What generic tools wait for: kstatus in GitOps controllers and Helm, and `kubectl wait --for=condition=…`.
@@ -24,21 +24,6 @@ function follow(world: World): string[] {
 
 const checkOf = (world: World): NodeHealthCheck =>
   world.server.collection<NodeHealthCheck>(NODE_HEALTH_CHECKS).get({ name: "all" }) ?? assert.fail("no health check");
-
-function createCheck(world: World, spec: Record<string, unknown> = {}): void {
-  const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
-  world.create(
-    NODE_HEALTH_CHECKS,
-    { name: "all" },
-    {
-      spec: {
-        selector: { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] },
-        remediationTemplate: { ...kind, namespace: NAMESPACE, name: "reboot" },
-        ...spec,
-      },
-    },
-  );
-}
 
 describe("a wait for a remediation", () => {
   it("a wait for a remediation goes on while it is under way, and ends with its success", () =>
@@ -86,14 +71,10 @@ describe("a wait for a FencingTarget", () => {
 describe("a wait for a health check", () => {
   it("a wait for a health check fails while a template is missing, and ends once it is there", () =>
     World.run({ detector: true }, async (world) => {
-      createCheck(world);
+      createHealthCheckAlone(world);
       await world.clock.advance(5_000);
       assert.equal(kstatusOf(checkOf(world)), "Failed");
-      world.create(
-        BARE_METAL_REMEDIATION_TEMPLATES,
-        { namespace: NAMESPACE, name: "reboot" },
-        { spec: { template: { spec: {} } } },
-      );
+      createTemplate(world, {});
       await world.clock.advance(20_000);
       assert.equal(kstatusOf(checkOf(world)), "Current");
       world.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name: "all" }, { spec: { minHealthy: 1 } });
@@ -104,12 +85,7 @@ describe("a wait for a health check", () => {
 
   it("a wait for a health check shows in its reason a selector that matches nothing, and a threshold that holds", () =>
     World.run({ detector: true }, async (world) => {
-      world.create(
-        BARE_METAL_REMEDIATION_TEMPLATES,
-        { namespace: NAMESPACE, name: "reboot" },
-        { spec: { template: { spec: {} } } },
-      );
-      createCheck(world, { minHealthy: 99 });
+      createHealthCheck(world, {}, { spec: { minHealthy: 99 } });
       await world.clock.advance(5_000);
       assert.match(
         checkOf(world).status?.reason ?? "",

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  BARE_METAL_REMEDIATIONS,
-  BARE_METAL_REMEDIATION_TEMPLATES,
-} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { SECRETS } from "../../src/api/kubernetes/core-types.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import type { NodeHealthCheck } from "../../src/api/ironfence/node-health-check.ts";
-import { NAMESPACE, World } from "./world.ts";
+import { createHealthCheck } from "./health-check.ts";
+import { World } from "./world.ts";
 
 // Both halves on one rack: when the cause of a failed remediation is fixed, the node must not wait for the next
 // scheduled attempt.
@@ -19,17 +17,9 @@ const PAUSE_MS = 600_000;
 /** Runs `test` under a health check over all nodes. */
 function run(test: (world: World) => Promise<void>, annotations: Record<string, string> = {}): Promise<void> {
   return World.run({ detector: true }, async (world) => {
-    const template = { namespace: NAMESPACE, name: "reboot" };
+    const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "10s" }];
     const strategy = { retryLimit: 0, powerOffTimeout: "60s" };
-    world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: { strategy } } } });
-    const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
-    const spec = {
-      selector: { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] },
-      unhealthyConditions: [{ type: "Ready", status: "Unknown", duration: "10s" }],
-      minHealthy: 0,
-      remediationTemplate: { ...kind, ...template },
-    };
-    world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
+    createHealthCheck(world, { strategy }, { annotations, spec: { unhealthyConditions, minHealthy: 0 } });
     await world.clock.advance(10_000);
     await test(world);
   });

@@ -6,10 +6,10 @@ import { play } from "./explore/play.ts";
 import type { Run } from "./explore/run.ts";
 import { scenario } from "./explore/scenarios.ts";
 import { walkOf } from "./explore/walk.ts";
+import { createHealthCheck } from "./health-check.ts";
 import type { WorldOptions } from "./world.ts";
 import { NAMESPACE, World } from "./world.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
-import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
 
 // An agent with --observe. In every world, AgentProcess enforces the safety rule that it changes nothing.
 
@@ -43,20 +43,8 @@ class Watcher {
 }
 
 function createCheck(world: World): void {
-  world.create(
-    BARE_METAL_REMEDIATION_TEMPLATES,
-    { namespace: NAMESPACE, name: "reboot" },
-    { spec: { template: { spec: { strategy: { type: "Reboot" } } } } },
-  );
-  const { group, version, kind } = BARE_METAL_REMEDIATION_TEMPLATES;
-  const remediationTemplate = { apiVersion: `${group}/${version}`, kind, namespace: NAMESPACE, name: "reboot" };
-  const selector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
   const unhealthyConditions = ["False", "Unknown"].map((status) => ({ type: "Ready", status, duration: "10s" }));
-  world.create(
-    NODE_HEALTH_CHECKS,
-    { name: "all" },
-    { spec: { selector, minHealthy: 1, remediationTemplate, unhealthyConditions } },
-  );
+  createHealthCheck(world, { strategy: { type: "Reboot" } }, { spec: { minHealthy: 1, unhealthyConditions } });
 }
 
 const HOSTS: WorldOptions = { hosts: ["n1", "n2", "n3"] };

@@ -7,14 +7,19 @@ import { bears, NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "120s", drainTimeout: "600s", timeout: "60s" };
 
+/** Fences n1, which switches itself on again each time, until the remediation has failed. */
+async function failToKeepOff(world: World, strategy: Record<string, unknown>): Promise<void> {
+  await world.holdPod();
+  const stop = keepOn(world);
+  world.remediate("n1", strategy);
+  await world.phase("n1", "Failed");
+  stop();
+}
+
 describe("a host that switches itself on again each time it is off, and whose system does not come up", () => {
   it("a host that switches itself on again each time is not cut off forever: the attempt fails with its reason, and the host stays on, without marks", () =>
     World.run({}, async (world) => {
-      await world.holdPod();
-      const stop = keepOn(world);
-      world.remediate("n1", QUICK);
-      await world.phase("n1", "Failed");
-      stop();
+      await failToKeepOff(world, QUICK);
       assert.equal(world.condition("n1", "Succeeded"), "False HostTurnsItselfOn");
       assert.equal(offOrders(world), ORDERS_MAX);
       assert.match(world.rack.host("n1").power, /On/);
@@ -25,11 +30,7 @@ describe("a host that switches itself on again each time it is off, and whose sy
 
   it("a host that switches itself on again each time it is off, and whose system does not come up, is ordered off after longer and longer pauses", () =>
     World.run({}, async (world) => {
-      await world.holdPod();
-      const stop = keepOn(world);
-      world.remediate("n1", QUICK);
-      await world.phase("n1", "Failed");
-      stop();
+      await failToKeepOff(world, QUICK);
       const times = world.devices.calls.filter(({ call }) => call === "ForceOff").map(({ atMs }) => atMs);
       const [first = 0, second = 0, third = 0] = times.slice(1).map((atMs, i) => atMs - (times[i] ?? 0));
       assert.ok(first < second && second < third, `${first}, ${second}, ${third} ms`);
@@ -58,11 +59,7 @@ describe("a host that switches itself on again each time it is off, and whose sy
 
   it("a host that switches itself on again each time it is off, and whose system does not come up, is not reprovisioned either: its reboots did not last", () =>
     World.run({}, async (world) => {
-      await world.holdPod();
-      const stop = keepOn(world);
-      world.remediate("n1", { ...QUICK, type: "Escalate" });
-      await world.phase("n1", "Failed");
-      stop();
+      await failToKeepOff(world, { ...QUICK, type: "Escalate" });
       assert.equal(world.condition("n1", "Succeeded"), "False RebootsNotProven");
       assert.equal(world.devices.calls.filter(({ call }) => call === "setBootOverride").length, 0);
       world.freePod();

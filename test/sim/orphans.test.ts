@@ -21,21 +21,31 @@ function warnings(world: World): string[] {
   );
 }
 
+/** Fences n1 up to the release of its pod, which is held. */
+async function holdInRelease(world: World): Promise<void> {
+  await world.holdPod();
+  world.remediate("n1");
+  await world.phase("n1", "Releasing");
+}
+
+/** Lets a person power n1 on. */
+async function switchOn(world: World): Promise<void> {
+  world.somebodyOrders("n1", "On");
+  await world.until("n1 is Ready", () => world.isReady("n1"));
+  await world.clock.advance(1_000);
+}
+
 describe("a remediation whose finalizer is removed by force", () => {
   it("a remediation whose finalizer is removed by force while the host is fenced leaves no taint, is reported once, and the rest goes when the node is Ready", () =>
     World.run({}, async (world) => {
-      await world.holdPod();
-      world.remediate("n1");
-      await world.phase("n1", "Releasing");
+      await holdInRelease(world);
       removeByForce(world);
       await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 10_000);
       await world.clock.advance(300_000);
       assert.deepEqual(warnings(world), ["Node n1"]);
       assert.deepEqual(world.powerLog, ["n1 ForceOff"], "the reason that it was left off is not known");
       world.freePod();
-      world.somebodyOrders("n1", "On");
-      await world.until("n1 is Ready", () => world.isReady("n1"));
-      await world.clock.advance(1_000);
+      await switchOn(world);
       world.assertClean();
     }));
 
@@ -55,9 +65,7 @@ describe("a remediation whose finalizer is removed by force", () => {
 
   it("a remediation whose finalizer is removed by force with the agent away is found by the next one", () =>
     World.run({}, async (world) => {
-      await world.holdPod();
-      world.remediate("n1");
-      await world.phase("n1", "Releasing");
+      await holdInRelease(world);
       await world.killAgent();
       removeByForce(world);
       world.startAgent();
@@ -68,17 +76,13 @@ describe("a remediation whose finalizer is removed by force", () => {
       world.startAgent();
       await world.until("it is reported again", () => warnings(world).length === 2, 5_000);
       world.freePod();
-      world.somebodyOrders("n1", "On");
-      await world.until("n1 is Ready", () => world.isReady("n1"));
-      await world.clock.advance(1_000);
+      await switchOn(world);
       world.assertClean();
     }));
 
   it("a remediation whose finalizer is removed by force is followed by another one, which takes the host over and brings the node back", () =>
     World.run({}, async (world) => {
-      await world.holdPod();
-      world.remediate("n1");
-      await world.phase("n1", "Releasing");
+      await holdInRelease(world);
       removeByForce(world);
       world.remediate("n1", {}, "second");
       world.freePod();
@@ -101,9 +105,7 @@ describe("labels of a Node that was deleted for a remediation which is then remo
       await world.until("it is reported", () => warnings(world).length > 0, 10_000);
       const note = world.notes.find(({ reason }) => reason === "RemediationLost")?.note ?? "";
       assert.match(note, /kubectl label node n1 team=a/u);
-      world.somebodyOrders("n1", "On");
-      await world.until("n1 is Ready", () => world.isReady("n1"));
-      await world.clock.advance(1_000);
+      await switchOn(world);
       assert.equal(world.node("n1")?.metadata.labels?.["team"], "a");
       world.assertClean();
     }));

@@ -12,8 +12,12 @@ import { NAMESPACE, World } from "./world.ts";
 const [FIRST, SECOND] = OUTLETS;
 
 /** A host with a dead BMC, and its enrolled outlets on level 2. */
-async function withDeadBmc(test: (world: World) => Promise<void>, prepare?: (world: World) => void): Promise<void> {
-  await World.run({}, async (world) => {
+async function withDeadBmc(
+  test: (world: World) => Promise<void>,
+  { prepare, host }: { prepare?: (world: World) => void; host?: Partial<HostSpec> } = {},
+): Promise<void> {
+  const hosts = host && [{ name: "n1", ...host }, { name: "n2" }, { name: "n3" }];
+  await World.run(hosts === undefined ? {} : { hosts }, async (world) => {
     giveOutlets(world, "n1");
     storeEnrolment(world, "n1");
     prepare?.(world);
@@ -72,13 +76,8 @@ describe("a host with enrolled outlets", () => {
   }
 
   it("a host that stays off when its power returns is ordered on through its BMC as soon as that answers", () =>
-    World.run(
-      { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },
+    withDeadBmc(
       async (world) => {
-        giveOutlets(world, "n1");
-        storeEnrolment(world, "n1");
-        world.rack.bmc("n1").setReachability("silent");
-        await world.hang("n1");
         // The BMC restarts with its host, and at first its Off does not count.
         world.remediate("n1", { ...QUICK, powerOnTimeout: "120s", timeout: "120s" });
         await world.until("it is off", () => world.rack.host("n1").power === "Off");
@@ -87,21 +86,21 @@ describe("a host with enrolled outlets", () => {
         assert.deepEqual(world.powerLog, ["n1 On"]);
         world.assertClean();
       },
+      { host: { restorePolicy: "AlwaysOff" } },
     ));
 
   it("a host that boots for longer than its power-on may take, and whose BMC stays dead, ends well", () =>
-    World.run({ hosts: [{ name: "n1", bootMs: 60_000 }, { name: "n2" }, { name: "n3" }] }, async (world) => {
-      giveOutlets(world, "n1");
-      storeEnrolment(world, "n1");
-      world.rack.bmc("n1").setReachability("silent");
-      await world.hang("n1");
-      world.remediate("n1", { ...QUICK, powerOnTimeout: "30s", timeout: "600s" });
-      await world.phase("n1", "Rejoining");
-      assert.match(messagesOf(world), /its BMC does not answer/);
-      await world.phase("n1", "Succeeded");
-      assert.equal(world.rack.host("n1").power, "On");
-      world.assertClean();
-    }));
+    withDeadBmc(
+      async (world) => {
+        world.remediate("n1", { ...QUICK, powerOnTimeout: "30s", timeout: "600s" });
+        await world.phase("n1", "Rejoining");
+        assert.match(messagesOf(world), /its BMC does not answer/);
+        await world.phase("n1", "Succeeded");
+        assert.equal(world.rack.host("n1").power, "On");
+        world.assertClean();
+      },
+      { host: { bootMs: 60_000 } },
+    ));
 
   it("a host whose BMC dies before its power-on, and that a person powers on, ends well after a restart of the agent", () =>
     World.run({}, async (world) => {
@@ -120,18 +119,14 @@ describe("a host with enrolled outlets", () => {
     }));
 
   it("a host that stays off when its power returns, and whose BMC stays dead, fails with words that say so", () =>
-    World.run(
-      { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },
+    withDeadBmc(
       async (world) => {
-        giveOutlets(world, "n1");
-        storeEnrolment(world, "n1");
-        world.rack.bmc("n1").setReachability("silent");
-        await world.hang("n1");
         world.remediate("n1", QUICK);
         await world.phase("n1", "Failed");
         assert.match(messagesOf(world), /stays off after a power loss; power it on by hand/);
         assert.match(messagesOf(world), /the host may still be OFF: power it on by hand/);
       },
+      { host: { restorePolicy: "AlwaysOff" } },
     ));
 
   it("a host that its BMC powered off is powered on as soon as that BMC, which died since, answers again", () =>
@@ -267,8 +262,10 @@ describe("a host with enrolled outlets", () => {
         assert.deepEqual(world.markLog.filter(isRelease), []);
         assert.match(messagesOf(world), /outlets that are on show nothing about the host/);
       },
-      (world) => {
-        world.devices.pdus.outlet(SECOND).isWelded = true;
+      {
+        prepare: (world) => {
+          world.devices.pdus.outlet(SECOND).isWelded = true;
+        },
       },
     ));
 
@@ -410,7 +407,7 @@ describe("outlets that do not count as those of the host", () => {
           const enrolled = world.target("n1")?.status?.conditions?.find(({ type }) => type === "OutletsEnrolled");
           assert.equal(enrolled?.status, "False", enrolled?.message);
         },
-        (world) => void change(world),
+        { prepare: (world) => void change(world) },
       ));
   }
 

@@ -68,6 +68,14 @@ describe("a host that is dead", () => {
     }));
 });
 
+/** Cuts n1 off until it is not Ready, and then until it has renewed its lease. Its status stays as it was. */
+async function seemDead(world: World): Promise<void> {
+  world.network.cut.add("n1");
+  await world.until("n1 is not Ready", () => !world.isReady("n1"));
+  world.network.cut.delete("n1");
+  await renewed(world, 30_000);
+}
+
 describe("a node whose BMC powers another host", () => {
   for (const leaseDurationSeconds of [20, 40, 80]) {
     it(`a node whose BMC powers another host is never tainted with leases of ${leaseDurationSeconds} s, whatever the jitter and latency of its renewals`, async () => {
@@ -110,10 +118,7 @@ describe("a node whose BMC powers another host", () => {
       const kubelets = { aheadMs: { n1: -300_000 }, statusPeriodMs: 60_000, ...jitter(seed) };
       await World.run({ controllers: TUNED, kubelets }, async (world) => {
         lie(world);
-        world.network.cut.add("n1");
-        await world.until("n1 is not Ready", () => !world.isReady("n1"));
-        world.network.cut.delete("n1");
-        await renewed(world, 30_000);
+        await seemDead(world);
         world.remediate("n1");
         await findsOut(world);
       });
@@ -126,10 +131,7 @@ describe("a node whose BMC powers another host", () => {
         const kubelets = { statusPeriodMs: 60_000, ...jitter(seed) };
         await World.run({ controllers: TUNED, kubelets }, async (world) => {
           lie(world);
-          world.network.cut.add("n1");
-          await world.until("n1 is not Ready", () => !world.isReady("n1"));
-          world.network.cut.delete("n1");
-          await renewed(world, 30_000);
+          await seemDead(world);
           world.jumpServerClock(byMs);
           world.remediate("n1");
           await findsOut(world);
@@ -147,10 +149,7 @@ describe("a node whose BMC powers another host", () => {
       await World.run({ controllers: TUNED, kubelets, interference: { serverAheadMs } }, async (world) => {
         lie(world);
         world.network.serverAheadMs = -90_000;
-        world.network.cut.add("n1");
-        await world.until("n1 is not Ready", () => !world.isReady("n1"));
-        world.network.cut.delete("n1");
-        await renewed(world, 30_000);
+        await seemDead(world);
         world.remediate("n1");
         await findsOut(world);
       });

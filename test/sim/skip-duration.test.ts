@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
-import {
-  BARE_METAL_REMEDIATIONS,
-  BARE_METAL_REMEDIATION_TEMPLATES,
-} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Lease, Node } from "../../src/api/kubernetes/core.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { outageOf } from "../../src/api/kubernetes/outage.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
+import { createHealthCheck } from "./health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 // Both halves on one rack. Durations are the default of 300 s. A dead node is Unknown after 50 s.
@@ -23,16 +21,8 @@ const SOON_MS = 120_000;
 /** Runs `test` under a health check over all nodes. */
 function run(asks: boolean, test: (world: World) => Promise<void>, agentAheadMs = 0): Promise<void> {
   return World.run({ detector: true, agentAheadMs }, async (world) => {
-    const template = { namespace: NAMESPACE, name: "reboot" };
-    world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: NOT_EARLY } } });
     const annotations = { [SKIP_DURATION_IF_OFF]: String(asks) };
-    const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
-    const spec = {
-      selector: { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] },
-      minHealthy: 0,
-      remediationTemplate: { ...kind, ...template },
-    };
-    world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
+    createHealthCheck(world, NOT_EARLY, { annotations, spec: { minHealthy: 0 } });
     // The first probe has ended then, and the next one may come at once.
     await world.clock.advance(10_000);
     await test(world);

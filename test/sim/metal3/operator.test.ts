@@ -131,14 +131,19 @@ describe("an operator of BareMetalHosts", () => {
     }));
 });
 
+/** Fences n1 up to a phase. Its pod is held up to the end of the release. */
+async function fencedUpTo(world: Metal3World, phase: string): Promise<void> {
+  await world.hangWithHeldPod();
+  world.remediate("n1");
+  if (phase !== "PoweringOff" && phase !== "Releasing") world.freePod();
+  await world.phase(phase);
+}
+
 describe("an abort", () => {
   for (const phase of ["PoweringOff", "Releasing"]) {
     it(`an abort withdraws the off request and leaves the host on (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
-        await world.hangWithHeldPod();
-        world.remediate("n1");
-        if (phase !== "PoweringOff" && phase !== "Releasing") world.freePod();
-        await world.phase(phase);
+        await fencedUpTo(world, phase);
         world.abort();
         await world.until("it is gone", () => world.remediation("n1") === undefined);
         world.assertClean();
@@ -153,10 +158,7 @@ describe("an agent that is killed", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     it(`an agent that is killed comes back to one power cycle, asked for once (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
-        await world.hangWithHeldPod();
-        world.remediate("n1");
-        if (phase !== "PoweringOff" && phase !== "Releasing") world.freePod();
-        await world.phase(phase);
+        await fencedUpTo(world, phase);
         await world.killAgent();
         await world.clock.advance(10_000);
         world.freePod();
@@ -171,9 +173,7 @@ describe("an agent that is killed", () => {
 describe("an agent that has not read its hosts yet", () => {
   it("an agent that has not read its hosts yet treats none of them as deleted", () =>
     Metal3World.run({}, async (world) => {
-      await world.hangWithHeldPod();
-      world.remediate("n1");
-      await world.phase("Releasing");
+      await fencedUpTo(world, "Releasing");
       await world.killAgent();
       const match = { client: "agent", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
       world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 20_000 } });
@@ -189,9 +189,7 @@ describe("an agent that has not read its hosts yet", () => {
 describe("a remediation that is taken away by force", () => {
   it("a remediation that is taken away by force leaves its host kept off, and a warning; the next one takes it over", () =>
     Metal3World.run({}, async (world) => {
-      await world.hangWithHeldPod();
-      world.remediate("n1");
-      await world.phase("Releasing");
+      await fencedUpTo(world, "Releasing");
       await world.killAgent();
       world.abort();
       world.dropFinalizers();

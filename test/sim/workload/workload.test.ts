@@ -7,6 +7,13 @@ import { providerID, WORKLOAD, WorkloadWorld } from "./world.ts";
 
 const FENCED = ["workload n1 ForceOff", "workload n1 On"];
 
+/** The remediation of m1 fails for this reason, and no power order was sent. */
+async function endsUnfenced(world: WorkloadWorld, reason: string): Promise<void> {
+  await world.phase("Failed", "m1");
+  assert.equal(world.condition("Succeeded", "m1"), `False ${reason}`);
+  assert.deepEqual(world.powerLog, []);
+}
+
 describe("the remediation of a Machine", () => {
   it("the remediation of a Machine fences the node of its workload cluster and leaves the node of that name in the management cluster alone", () =>
     WorkloadWorld.run({}, async (world) => {
@@ -41,9 +48,7 @@ describe("the remediation of a Machine", () => {
       world.machine("m1", "n1");
       await world.hang("workload", "n1");
       world.remediateMachine("m1", "uid-of-the-one-before");
-      await world.phase("Failed", "m1");
-      assert.equal(world.condition("Succeeded", "m1"), "False MachineNotFound");
-      assert.deepEqual(world.powerLog, []);
+      await endsUnfenced(world, "MachineNotFound");
     }));
 
   it("the remediation of a Machine runs at the same time as that of the namesake: they are no siblings, and neither waits for the other", () =>
@@ -64,9 +69,7 @@ describe("the remediation of a Machine", () => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
       world.remediateMachine("m1", uid);
-      await world.phase("Failed", "m1");
-      assert.equal(world.condition("Succeeded", "m1"), "False NoTarget");
-      assert.deepEqual(world.powerLog, []);
+      await endsUnfenced(world, "NoTarget");
     }));
 
   it("the remediation of a Machine does not make the agent hand its lease over for the namesake of the node that it runs on", () =>
@@ -156,27 +159,26 @@ describe("the end of a remediation that a Machine asked for", () => {
     }));
 });
 
+/** Remediates m1 5 s after its cluster was cut off. */
+async function cutOffBeforePowerOff(world: WorkloadWorld): Promise<void> {
+  const uid = world.machine("m1", "n1");
+  await world.hang("workload", "n1");
+  world.cut();
+  await world.clock.advance(5_000);
+  world.remediateMachine("m1", uid);
+}
+
 describe("a workload cluster that cannot be reached", () => {
   it("a workload cluster that cannot be reached before the power-off is waited for, and no longer than that may take", () =>
     WorkloadWorld.run({}, async (world) => {
-      const uid = world.machine("m1", "n1");
-      await world.hang("workload", "n1");
-      world.cut();
-      await world.clock.advance(5_000);
-      world.remediateMachine("m1", uid);
+      await cutOffBeforePowerOff(world);
       await world.until("it is reported", () => world.condition("Processing", "m1") === "True ClusterUnreachable");
-      await world.phase("Failed", "m1");
-      assert.equal(world.condition("Succeeded", "m1"), "False ClusterUnreachable");
-      assert.deepEqual(world.powerLog, []);
+      await endsUnfenced(world, "ClusterUnreachable");
     }));
 
   it("a workload cluster that cannot be reached that comes back in time is worked in", () =>
     WorkloadWorld.run({}, async (world) => {
-      const uid = world.machine("m1", "n1");
-      await world.hang("workload", "n1");
-      world.cut();
-      await world.clock.advance(5_000);
-      world.remediateMachine("m1", uid);
+      await cutOffBeforePowerOff(world);
       await world.clock.advance(30_000);
       world.mend();
       await world.phase("Succeeded", "m1");
@@ -288,9 +290,7 @@ describe("a kubeconfig that leads to another cluster", () => {
       await world.until("it waits", () => world.condition("Processing", "m1") === "True Paused");
       world.leadTo("stranger");
       world.management.pause(false);
-      await world.phase("Failed", "m1");
-      assert.equal(world.condition("Succeeded", "m1"), "False ClusterExchanged");
-      assert.deepEqual(world.powerLog, []);
+      await endsUnfenced(world, "ClusterExchanged");
       world.assertUntouched("stranger");
     }));
 
@@ -550,9 +550,7 @@ describe("a Machine without a node", () => {
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", undefined);
       world.remediateMachine("m1", uid);
-      await world.phase("Failed", "m1");
-      assert.equal(world.condition("Succeeded", "m1"), "False NoTarget");
-      assert.deepEqual(world.powerLog, []);
+      await endsUnfenced(world, "NoTarget");
     }));
 });
 

@@ -228,15 +228,21 @@ test("work that throws its signal's reason when asked to stop has stopped cleanl
   assert.equal(server.lease?.spec.holderIdentity, "");
 });
 
+/** Starts two candidates, and cuts off the one that leads. */
+async function cutLeaderOff(afterMs: number): Promise<{ a: Candidate; b: Candidate }> {
+  clock = new VirtualClock();
+  server = new LeaseServer();
+  const a = candidate("a");
+  await settle();
+  const b = candidate("b");
+  await clock.advance(20_000 + afterMs);
+  a.cut = true;
+  return { a, b };
+}
+
 test("a leader that is cut off stops before any other agent can lead", async () => {
   for (const cutAfterMs of [0, 500, 1_999, 2_000, 3_700]) {
-    clock = new VirtualClock();
-    server = new LeaseServer();
-    const a = candidate("a");
-    await settle();
-    const b = candidate("b");
-    await clock.advance(20_000 + cutAfterMs);
-    a.cut = true;
+    const { a, b } = await cutLeaderOff(cutAfterMs);
     await clock.advance(60_000);
     const stoppedMs = a.leading[0]?.toMs;
     const tookOverMs = b.leading[0]?.fromMs;
@@ -327,13 +333,7 @@ test("work that does not stop when asked to ends the process without giving the 
 test("no two lead while the Lease is deleted under a leader that is cut off from the API", async () => {
   for (const putBack of [undefined, freeLease("put-back")]) {
     for (const cutAfterMs of [0, 700, 1_400, 1_999, 3_300]) {
-      clock = new VirtualClock();
-      server = new LeaseServer();
-      const a = candidate("a");
-      await settle();
-      const b = candidate("b");
-      await clock.advance(20_000 + cutAfterMs);
-      a.cut = true;
+      const { a, b } = await cutLeaderOff(cutAfterMs);
       await clock.advance(100);
       server.lease = putBack;
       // A candidate that starts now has seen no holder, and cannot distinguish this from a cluster in which no agent

@@ -198,10 +198,16 @@ export class World {
   /** Creates a Ready node that renews its lease, with BMC, Secret and target, all with the same name. */
   host(name: string, systemUUID: string, spec: Partial<FencingTarget["spec"]> = {}): FakeBmc {
     this.node(name, systemUUID);
+    const bmc = this.bmc(name, systemUUID);
+    this.target(name, spec);
+    return bmc;
+  }
+
+  /** Creates a BMC and its Secret. */
+  bmc(name: string, systemUUID: string): FakeBmc {
     this.secret(`${name}-bmc`, { username: "admin", password: "secret-1" });
     const bmc = new FakeBmc({ systemUUID });
     this.bmcs.set(address(name), bmc);
-    this.target(name, spec);
     return bmc;
   }
 

@@ -279,9 +279,7 @@ test("a host without an identity is only powered on again, and its Off does not 
 test("a level is verified only once each of its devices has shown its identity", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
-  world.secret("twin-bmc", { username: "admin", password: "secret-1" });
-  const twin = new FakeBmc({ systemUUID: uuid(7) });
-  world.bmcs.set(address("twin"), twin);
+  const twin = world.bmc("twin", uuid(7));
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   twin.failure = new BmcError("Unreachable", "the other device is gone");
   await assert.rejects(power.verifyIdentity(undefined, signal), { code: "Unreachable" });
@@ -306,10 +304,8 @@ test("a host that its node contradicts when it is verified is another one from t
 test("another host on the first level is not a reason to believe the second one's Off", async () => {
   const world = new World();
   world.host("n1", uuid(7), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
-  world.secret("second-bmc", { username: "admin", password: "secret-1" });
-  const second = new FakeBmc({ systemUUID: uuid(1) });
+  const second = world.bmc("second", uuid(1));
   second.power = { state: "Off", raw: "Off" };
-  world.bmcs.set(address("second"), second);
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   const verdict = await power.verifyIdentity(undefined, signal);
   assert.ok(!verdict.verified && verdict.reason === "Mismatch");
@@ -321,9 +317,7 @@ test("another host on the first level is not a reason to believe the second one'
 test("all devices of a level must show Off before the host is off", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
-  world.secret("twin-bmc", { username: "admin", password: "secret-1" });
-  const twin = new FakeBmc({ systemUUID: uuid(1) });
-  world.bmcs.set(address("twin"), twin);
+  const twin = world.bmc("twin", uuid(1));
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   twin.deaf = true;
   await power.forceOff(signal);
@@ -336,9 +330,7 @@ test("all devices of a level must show Off before the host is off", async () => 
 test("an order that one device refuses and another may have carried out counts as one that may have been", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
-  world.secret("twin-bmc", { username: "admin", password: "secret-1" });
-  const twin = new FakeBmc({ systemUUID: uuid(1) });
-  world.bmcs.set(address("twin"), twin);
+  const twin = world.bmc("twin", uuid(1));
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await power.verifyIdentity(undefined, signal);
   one.failure = new BmcError("Busy", "come back later");
@@ -393,8 +385,7 @@ test("a device that does not answer leaves it open whether the whole host is on,
 test("a host that is off by its first level does not run, though another level's outlet is on", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("outlet", 2)] });
-  world.secret("outlet-bmc", { username: "admin", password: "secret-1" });
-  world.bmcs.set(address("outlet"), new FakeBmc({ systemUUID: uuid(1) }));
+  world.bmc("outlet", uuid(1));
   one.power = { state: "Off", raw: "Off" };
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   assert.deepEqual(await power.readWhole(signal), { state: "Off", raw: "Off", runs: false });
@@ -403,10 +394,8 @@ test("a host that is off by its first level does not run, though another level's
 test("another host on one level proves nothing about this one, which is on by the other level", async () => {
   const world = new World();
   world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
-  world.secret("second-bmc", { username: "admin", password: "secret-1" });
-  const second = new FakeBmc({ systemUUID: uuid(7) });
+  const second = world.bmc("second", uuid(7));
   second.power = { state: "Off", raw: "Off" };
-  world.bmcs.set(address("second"), second);
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   assert.deepEqual(await power.readWhole(signal), { state: "On", raw: "On", runs: true });
 });
@@ -414,9 +403,7 @@ test("another host on one level proves nothing about this one, which is on by th
 test("a level whose Off never shows is followed by the next at the second order", async () => {
   const world = new World();
   const first = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
-  world.secret("second-bmc", { username: "admin", password: "secret-1" });
-  const second = new FakeBmc({ systemUUID: uuid(1) });
-  world.bmcs.set(address("second"), second);
+  const second = world.bmc("second", uuid(1));
   first.deaf = true;
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await power.forceOff(signal);
