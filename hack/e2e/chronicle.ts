@@ -59,21 +59,24 @@ export interface Chronicle {
   close(): void;
 }
 
+/** Collects every change of the objects at a path until `signal` aborts. */
+export function followChanges<T>(api: World["api"], path: string, signal: AbortSignal): Seen<T>[] {
+  const seen: Seen<T>[] = [];
+  void api.watch<T>(
+    path,
+    ({ type, object, atMs }) => {
+      if (type !== "BOOKMARK" && type !== "ERROR") seen.push({ type, object, atMs });
+    },
+    signal,
+  );
+  return seen;
+}
+
 /** Opens a chronicle. Its first `ADDED` events show the objects as they are then. */
 export function openChronicle(world: World): Chronicle {
   const closed = new AbortController();
   const openedMs = Date.now();
-  const follow = <T>(path: string): Seen<T>[] => {
-    const seen: Seen<T>[] = [];
-    void world.api.watch<T>(
-      path,
-      ({ type, object, atMs }) => {
-        if (type !== "BOOKMARK" && type !== "ERROR") seen.push({ type, object, atMs });
-      },
-      closed.signal,
-    );
-    return seen;
-  };
+  const follow = <T>(path: string): Seen<T>[] => followChanges<T>(world.api, path, closed.signal);
   const nodes = follow<NodeView>("/api/v1/nodes");
   const remediations = follow<RemediationView>("/apis/ironfence.io/v1alpha1/baremetalremediations");
   const pods = follow<{ metadata: { uid: string } }>("/api/v1/pods");

@@ -4,7 +4,7 @@ import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { systemRandom } from "../../src/runtime/system.ts";
 import { runAttacher } from "./attacher.ts";
 import type { NodeView, Seen } from "./chronicle.ts";
-import { readyOf } from "./chronicle.ts";
+import { followChanges, readyOf } from "./chronicle.ts";
 import { startRackWorld } from "./rack-world.ts";
 import type { RackWorld } from "./rack-world.ts";
 import { REMEDIATIONS, TARGETS, WALK_TIMEOUT_MS, explain } from "./scenario.ts";
@@ -62,17 +62,7 @@ export async function startPowerLossWorld(
     kubelets: { random: systemRandom },
   });
   const closed = new AbortController();
-  const follow = <T>(path: string): Seen<T>[] => {
-    const seen: Seen<T>[] = [];
-    void world.api.watch<T>(
-      path,
-      ({ type, object, atMs }) => {
-        if (type !== "BOOKMARK" && type !== "ERROR") seen.push({ type, object, atMs });
-      },
-      closed.signal,
-    );
-    return seen;
-  };
+  const follow = <T>(path: string): Seen<T>[] => followChanges<T>(world.api, path, closed.signal);
   const attacher = runAttacher(world.api, closed.signal);
   const stop = async (): Promise<void> => {
     closed.abort();
