@@ -1,18 +1,13 @@
 import type { AbandonedSessions } from "./abandoned-sessions.ts";
+import type { AccountDeps } from "./guarded-login.ts";
 import { GuardedLogin, NO_SESSION_FREE } from "./guarded-login.ts";
 import type { Access, BasicAccess } from "./login.ts";
-import type { MonitoredConnection } from "./monitored-connection.ts";
-import type { ServiceRoot } from "./service-root.ts";
 import { lacksPrivilege, mustChangePassword } from "../http/answer.ts";
 import type { RedfishAnswer } from "../http/answer.ts";
-import type { Call, Connection } from "../http/connection.ts";
-import type { BmcGate } from "../../gate/bmc-gate.ts";
-import type { Mutex } from "../../gate/limits/mutex.ts";
+import type { Call } from "../http/connection.ts";
 import { RESTART_MS_MIN } from "../../gate/memory/possible-restarts.ts";
-import type { BmcCredentials } from "../../interface/credentials.ts";
 import { BmcError } from "../../interface/errors.ts";
 import { sleep } from "../../../runtime/clock.ts";
-import type { Clock } from "../../../runtime/clock.ts";
 
 /** How many sessions one call opens if each is denied: a BMC with a full session table evicts new ones. */
 const SESSIONS_TRIED_MAX = 3;
@@ -24,20 +19,8 @@ const SESSION_AGAIN_MS = 60_000;
 /** Throws right before a transmission if the call may not be sent. `isAgain`: the call was sent before, and denied. */
 export type RequestPrecondition = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
 
-export interface AuthenticatedRequestsDeps {
-  connection: Connection;
-  monitored: MonitoredConnection;
-  root: ServiceRoot;
+export interface AuthenticatedRequestsDeps extends AccountDeps {
   abandoned: AbandonedSessions;
-  login: BmcCredentials;
-  /** Identifies the account and its BMC. */
-  account: string;
-  mutex: Mutex;
-  gate: BmcGate;
-  clock: Clock;
-  callTimeoutMs: number;
-  /** Aborts a login in progress. */
-  abandonLogin: AbortSignal | undefined;
 }
 
 /**

@@ -15,7 +15,8 @@ import { withDeadline } from "../../../runtime/deadline.ts";
 const LOGIN_SHARE = 0.9;
 export const NO_SESSION_FREE = "no session is free, and basic authentication is refused";
 
-export interface GuardedLoginDeps {
+/** What is needed to log in at a BMC and to send it requests. */
+export interface AccountDeps {
   connection: Connection;
   monitored: MonitoredConnection;
   root: ServiceRoot;
@@ -29,6 +30,9 @@ export interface GuardedLoginDeps {
   callTimeoutMs: number;
   /** Aborts a login in progress. */
   abandonLogin: AbortSignal | undefined;
+}
+
+export interface GuardedLoginDeps extends AccountDeps {
   /** Whether basic authentication has worked for this device. */
   isBasicAccepted: () => boolean;
   /** Called after a successful login, before the next login at this BMC starts. */
