@@ -10,13 +10,11 @@ import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
-import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
 import { CONDITION_MS, fill, NAMESPACE } from "./agent-objects.ts";
 import { measureHalfAtOnce } from "./agent-half-at-once.ts";
 import { measureLeases } from "./agent-leases.ts";
-import { bundle } from "./bundle.ts";
-import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { startBenchAgent } from "./bench-agent.ts";
 import { heartbeats, nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
 import { figure, median, mib, quantile, row } from "./report.ts";
@@ -54,13 +52,7 @@ export async function benchAgent(nodeCount: number): Promise<void> {
       if (method === "GET") requests.reads++;
       else requests.writes++;
     });
-    const agent = startAgent({
-      kubeconfig,
-      logFile: join(folder, "agent.log"),
-      program: await bundle(folder),
-      nodeFlags: AGENT_NODE_FLAGS,
-      env: AGENT_ENVIRONMENT,
-    });
+    const agent = await startBenchAgent(folder, kubeconfig);
     void heartbeats(kube.server, nodeCount, stopping.signal);
     try {
       const ended = await Promise.race([agent.ended, measure(kube.server, nodeCount, agent.pid, requests)]);

@@ -8,10 +8,8 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import type { KubeMock } from "../kube-mock/kube-mock.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
-import { startAgent } from "../lib/agent-process.ts";
 import { readCrds, readForeignCrds } from "../lib/crds.ts";
-import { bundle } from "./bundle.ts";
-import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { startBenchAgent } from "./bench-agent.ts";
 import { nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
 import { figure, mib, row, seconds, spread } from "./report.ts";
@@ -53,14 +51,7 @@ export async function benchClusters(clusterCount: number): Promise<void> {
     management.server.onRequest(({ watch, path }) => {
       if (!watch && !path.includes("/leases/ironfence")) requests += 1;
     });
-    const agent = startAgent({
-      kubeconfig,
-      logFile: join(folder, "agent.log"),
-      program: await bundle(folder),
-      flags: FLAGS,
-      nodeFlags: AGENT_NODE_FLAGS,
-      env: AGENT_ENVIRONMENT,
-    });
+    const agent = await startBenchAgent(folder, kubeconfig, FLAGS);
     const rest = async (what: string): Promise<void> => {
       const before = await readUsage(agent.pid);
       requests = 0;

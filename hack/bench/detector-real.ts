@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
@@ -7,12 +6,10 @@ import { parseTimeMs } from "../../src/runtime/time.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { registerNode } from "../control-plane/fake-node.ts";
-import { startAgent } from "../lib/agent-process.ts";
 import { applyManifests, applyObject } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
-import { bundle } from "./bundle.ts";
+import { startBenchAgent } from "./bench-agent.ts";
 import { CONDITION_MS, DETECTOR_OBJECTS, HEALTH_CHECK, nodeNames, VENDOR_CRDS } from "./detector-objects.ts";
-import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { readUsage } from "./process-usage.ts";
 import { mib, row, seconds, spread } from "./report.ts";
 
@@ -58,14 +55,7 @@ async function measure(controlPlane: ControlPlane, signal: AbortSignal): Promise
   const seen = watchCluster(api, signal);
   await until("all nodes are Ready", () => seen.ready.size === NODES);
   for (const { object } of DETECTOR_OBJECTS) await applyObject(api, object);
-  const agent = startAgent({
-    kubeconfig,
-    logFile: join(folder, "agent.log"),
-    program: await bundle(folder),
-    flags: ["--components", "detector"],
-    nodeFlags: AGENT_NODE_FLAGS,
-    env: AGENT_ENVIRONMENT,
-  });
+  const agent = await startBenchAgent(folder, kubeconfig, ["--components", "detector"]);
   try {
     const ended = await Promise.race([agent.ended, measureAgent(api, agent.pid, seen)]);
     if (ended !== undefined) throw new Error(ended);

@@ -14,9 +14,8 @@ import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
 import { freeLeases } from "../lib/free-leases.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
-import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
-import { bundle } from "./bundle.ts";
+import { startBenchAgent } from "./bench-agent.ts";
 import {
   CONDITION_MS,
   DETECTOR_OBJECTS,
@@ -29,7 +28,6 @@ import {
 import { benchDetectorOnControlPlane } from "./detector-real.ts";
 import { RequestTally } from "./detector-requests.ts";
 import { printAims } from "./detector-aims.ts";
-import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { heartbeats, labelsOf, nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
 import { mib, row, seconds, spread } from "./report.ts";
@@ -71,14 +69,7 @@ async function withDetector(nodeCount: number, work: (bench: Bench) => Promise<v
     const kubeconfig = join(folder, "kubeconfig");
     await writeFile(kubeconfig, kube.kubeconfig, { mode: 0o600 });
     const requests = new RequestTally(kube.server);
-    const agent = startAgent({
-      kubeconfig,
-      logFile: join(folder, "agent.log"),
-      program: await bundle(folder),
-      flags: ["--components", "detector"],
-      nodeFlags: AGENT_NODE_FLAGS,
-      env: AGENT_ENVIRONMENT,
-    });
+    const agent = await startBenchAgent(folder, kubeconfig, ["--components", "detector"]);
     void heartbeats(kube.server, nodeCount, stopping.signal);
     try {
       const bench = { nodeCount, server: kube.server, pid: agent.pid, requests };

@@ -26,7 +26,6 @@ import { startClusterControllers } from "../kube-mock/controllers/cluster-contro
 import { createTransport } from "../kube-mock/in-process-transport.ts";
 import type { KubeMock } from "../kube-mock/kube-mock.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
-import { startAgent } from "../lib/agent-process.ts";
 import { readCrds, readForeignCrds } from "../lib/crds.ts";
 import { freeLeases } from "../lib/free-leases.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
@@ -36,10 +35,9 @@ import { createRack } from "../rack/rack.ts";
 import type { Rack } from "../rack/rack.ts";
 import { startRedfishMock } from "../redfish-mock/server.ts";
 import type { RedfishMock } from "../redfish-mock/server.ts";
-import { bundle } from "./bundle.ts";
+import { startBenchAgent } from "./bench-agent.ts";
 import { followFence } from "./fences.ts";
 import type { Fence } from "./fences.ts";
-import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { readUsage } from "./process-usage.ts";
 import { figure, median, mib, row, spread } from "./report.ts";
 import { addCluster, allCounted, clusterName, MACHINES, NAMESPACE, nodeName, staticNode } from "./workload-clusters.ts";
@@ -86,15 +84,7 @@ export async function benchHostileClusters(clusterCount: number): Promise<void> 
   const kubeconfig = join(folder, "kubeconfig");
   await writeFile(kubeconfig, management.kubeconfig, { mode: 0o600 });
   const logFile = join(folder, "agent.log");
-  const program = await bundle(folder);
-  const agent = startAgent({
-    kubeconfig,
-    logFile,
-    program,
-    flags: FLAGS,
-    nodeFlags: AGENT_NODE_FLAGS,
-    env: AGENT_ENVIRONMENT,
-  });
+  const agent = await startBenchAgent(folder, kubeconfig, FLAGS);
   let hostile: ChildProcess | undefined;
   const measure = async (): Promise<undefined> => {
     await allCounted(management.server, healthyCount, (index) => nodesOf(index).length);

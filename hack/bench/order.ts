@@ -20,7 +20,6 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
-import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
 import { freeLeases } from "../lib/free-leases.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
@@ -28,8 +27,7 @@ import type { Rack } from "../rack/rack.ts";
 import { createRack } from "../rack/rack.ts";
 import type { RedfishMock } from "../redfish-mock/server.ts";
 import { startRedfishMock } from "../redfish-mock/server.ts";
-import { bundle } from "./bundle.ts";
-import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { startBenchAgent } from "./bench-agent.ts";
 import { nodeStatus } from "./nodes.ts";
 import { figure, median, row, spread } from "./report.ts";
 
@@ -79,14 +77,7 @@ export async function benchOrder(): Promise<void> {
     fill(server, rack, mocks);
     const kubeconfig = join(folder, "kubeconfig");
     await writeFile(kubeconfig, kube.kubeconfig, { mode: 0o600 });
-    const agent = startAgent({
-      kubeconfig,
-      logFile: join(folder, "agent.log"),
-      program: await bundle(folder),
-      nodeFlags: AGENT_NODE_FLAGS,
-      env: AGENT_ENVIRONMENT,
-      flags: ["--max-hosts", "100"],
-    });
+    const agent = await startBenchAgent(folder, kubeconfig, ["--max-hosts", "100"]);
     try {
       const world = { server, rack, mocks };
       const ended = await Promise.race([agent.ended, probed(server, names)]);
