@@ -4,9 +4,10 @@ import type { CipherSuiteId } from "../../src/bmc/interface/cipher-suites.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { parseOptions } from "../lib/options.ts";
-import { controlHelp, startControlEndpoint } from "../rack/control.ts";
+import { controlHelp } from "../rack/control.ts";
 import { createRack } from "../rack/rack.ts";
-import { parseScenario, playScenario, SCENARIO_HELP } from "../rack/scenario.ts";
+import { parseScenario, SCENARIO_HELP } from "../rack/scenario.ts";
+import { serveRack } from "../rack/serve.ts";
 import { FAULTS_HELP } from "./faults.ts";
 import type { FaultRule } from "./faults.ts";
 import { startIpmiMock } from "./server.ts";
@@ -94,20 +95,7 @@ async function run(): Promise<void> {
     mocks.set(host, mock);
     console.log(`${host}  ${mock.address}`);
   }
-
-  const bmcs = mocks;
-  const control = await startControlEndpoint({ rack, bmcs, help: CONTROL_HELP, port: readNumber("control-port") });
-  console.log(`control  ${control.url}`);
-  const stopScenario = playScenario({ clock: systemClock, rack, bmcs }, steps, (step, error) => {
-    console.log(`scenario  ${JSON.stringify(step)}${error instanceof Error ? `: ${error.message}` : ""}`);
-  });
-
-  const stop = async (): Promise<void> => {
-    stopScenario();
-    rack.stop();
-    await Promise.all([control.close(), ...[...mocks.values()].map((mock) => mock.close())]);
-  };
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => void stop());
+  await serveRack(rack, mocks, { help: CONTROL_HELP, controlPort: readNumber("control-port"), steps });
 }
 
 function readSuites(): readonly CipherSuiteId[] {

@@ -2,9 +2,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { parseOptions } from "../lib/options.ts";
-import { controlHelp, startControlEndpoint } from "../rack/control.ts";
+import { controlHelp } from "../rack/control.ts";
 import { createRack } from "../rack/rack.ts";
-import { parseScenario, playScenario, SCENARIO_HELP } from "../rack/scenario.ts";
+import { parseScenario, SCENARIO_HELP } from "../rack/scenario.ts";
+import { serveRack } from "../rack/serve.ts";
 import { makeCertificates } from "./certificates.ts";
 import { FAULTS_HELP } from "./faults.ts";
 import type { FaultRule } from "./faults.ts";
@@ -108,23 +109,7 @@ async function run(): Promise<void> {
     mocks.set(name, mock);
     for (const host of hosts) console.log(`${host}  ${mock.url}${mock.systemPath(host)}`);
   }
-  const control = await startControlEndpoint({
-    rack,
-    bmcs: mocks,
-    help: CONTROL_HELP,
-    port: readNumber("control-port"),
-  });
-  console.log(`control  ${control.url}`);
-  const stopScenario = playScenario({ clock: systemClock, rack, bmcs: mocks }, steps, (step, error) => {
-    console.log(`scenario  ${JSON.stringify(step)}${error instanceof Error ? `: ${error.message}` : ""}`);
-  });
-
-  const stop = async (): Promise<void> => {
-    stopScenario();
-    rack.stop();
-    await Promise.all([control.close(), ...[...mocks.values()].map((mock) => mock.close())]);
-  };
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => void stop());
+  await serveRack(rack, mocks, { help: CONTROL_HELP, controlPort: readNumber("control-port"), steps });
 }
 
 function readNumber(name: "hosts" | "port" | "control-port" | "sessions" | "off-ms" | "on-ms" | "boot-ms"): number {
