@@ -3,6 +3,10 @@ import { AWAY, EXCHANGED, membersOfEtcd, TAKEN_BACK, SAID_PAUSED } from "./fixtu
 import type { Step } from "./situations.ts";
 import { poweringOff } from "./situations.ts";
 
+/** In PoweringOff, without a taint, while power orders are paused and the status says so. */
+const stillPaused: typeof poweringOff = (more) =>
+  poweringOff({ taint: "cleared", stopped: "Paused", status: SAID_PAUSED, ...more });
+
 /** What a remediation in PoweringOff does while it cannot send another power-off. */
 export const POWERING_OFF_HELD_STEPS: readonly Step[] = [
   {
@@ -89,72 +93,57 @@ export const POWERING_OFF_HELD_STEPS: readonly Step[] = [
   },
   {
     name: "a host that reads Off is powered on while power orders are paused, if it is unknown whether the order was sent",
-    given: poweringOff({
+    given: stillPaused({
       attempt: { sent: false },
-      taint: "cleared",
       read: "Off×1",
       identity: "verified",
       examined: "NotReady",
-      stopped: "Paused",
-      status: SAID_PAUSED,
     }),
     expected: "→ Undoing (Paused)",
   },
   {
     name: "a host that reads On is left alone while power orders are paused, if it is unknown whether the order was sent",
-    given: poweringOff({
+    given: stillPaused({
       attempt: { sent: false },
-      taint: "cleared",
       read: "On",
       identity: "verified",
       examined: "NotReady",
-      stopped: "Paused",
-      status: SAID_PAUSED,
     }),
     expected: "wait",
   },
   {
     name: "a power-off that was sent is proven while power orders are paused",
-    given: poweringOff({
-      taint: "cleared",
+    given: stillPaused({
       read: "Off×1",
       identity: "verified",
       examined: "NotReady",
-      stopped: "Paused",
-      status: SAID_PAUSED,
     }),
     expected: "readPower",
   },
   {
     name: "the power is read while power orders are paused, if nothing was read yet",
-    given: poweringOff({ taint: "cleared", stopped: "Paused", status: SAID_PAUSED }),
+    given: stillPaused({}),
     expected: "readPower",
   },
   {
     name: "a device that was away has its pause while power orders are paused",
-    given: poweringOff({ taint: "cleared", device: "away", stopped: "Paused", status: SAID_PAUSED }),
+    given: stillPaused({ device: "away" }),
     expected: "wait",
   },
   {
     name: "a device that refuses the account ends the remediation while power orders are paused",
-    given: poweringOff({
-      taint: "cleared",
+    given: stillPaused({
       read: "On",
       device: "refused permanently",
-      stopped: "Paused",
-      status: SAID_PAUSED,
     }),
     expected: "→ Undoing (BMCAuthenticationFailed)",
   },
   {
     name: "a node that seems to be back is not looked at during the pause of a device while power orders are paused",
-    given: poweringOff({
+    given: stillPaused({
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
-      taint: "cleared",
       read: "On",
       device: "away",
-      stopped: "Paused",
-      status: SAID_PAUSED,
       other: { node: node({ ready: "True", bootID: "new-boot" }) },
     }),
     expected: "wait",
