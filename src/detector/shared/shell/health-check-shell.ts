@@ -234,14 +234,20 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };
   }
 
-  /** Records the standing announcements that were not recorded yet. @returns the keys of all standing announcements. */
+  /**
+   * Records the standing announcements that were not recorded yet. The log has them as well, because the API server
+   * keeps Events for an hour only. @returns the keys of all standing announcements.
+   */
   #announce(
     check: C,
     { announced }: CheckState,
     { standing }: Pick<HealthCheckDecision<A>, "standing">,
   ): ReadonlySet<string> {
     for (const announcement of standing) {
-      if (!announced.has(announcement.key)) this.#family.record(check, announcement);
+      if (announced.has(announcement.key)) continue;
+      this.#family.record(check, announcement);
+      const { reason, note } = announcement;
+      this.#logger.info({ [this.#family.logField]: nameOf(check), reason }, note);
     }
     return new Set(standing.map(({ key }) => key));
   }

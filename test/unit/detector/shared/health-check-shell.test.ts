@@ -112,6 +112,18 @@ describe("the shell of health checks", () => {
     ]);
   });
 
+  it("the shell of health checks logs why a health check does nothing once, as long as the cause lasts", async () => {
+    const lines: string[] = [];
+    const logger = createLogger("info", { write: (line) => void lines.push(line) });
+    const standing = [{ key: "threshold", type: "Warning", reason: "RemediationSkipped", note: "too few" }] as const;
+    const storeFails = new KubeError("Conflict", "a newer version");
+    const log = await reconcile([{ ...decisionOf(), standing }], { logger, storeFails, forMs: 5_000 });
+    assert.ok(log.filter((entry) => entry === "store").length > 1, log.join(", "));
+    assert.equal(lines.length, 1, lines.join(""));
+    const { check, reason, msg } = JSON.parse(lines[0] ?? "");
+    assert.deepEqual([check, reason, msg], ["c", "RemediationSkipped", "too few"]);
+  });
+
   it("the shell of health checks runs an action that stays decided once in a reconcile", async () => {
     const log = await reconcile([decisionOf({ type: "create" })]);
     assert.equal(log.filter((entry) => entry === "end create").length, 1);
@@ -139,7 +151,7 @@ describe("the shell of health checks", () => {
 
   it("the shell of health checks repeats an action soon and logs no warning if another writer was faster", async () => {
     const lines: string[] = [];
-    const logger = createLogger("info", { write: (line) => void lines.push(line) });
+    const logger = createLogger("warn", { write: (line) => void lines.push(line) });
     const decisions = [decisionOf({ type: "mark", fails: "Conflict" }), decisionOf(), decisionOf({ type: "mark" })];
     const log = await reconcile(decisions, { logger, forMs: 1_000 });
     assert.ok(log.includes("observe mark done"), log.join(", "));
