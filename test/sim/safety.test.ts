@@ -123,6 +123,13 @@ describe("a BMC", () => {
       world.remediate("n1");
       await world.phase("n1", "Succeeded");
       assert.equal(world.devices.calls.filter(({ call }) => call === "ForceOff").length, 1);
+      const lost = world.remediation("n1")?.status?.timeline?.find(({ step }) => step === "PowerOffSent");
+      const orderAt = world.devices.calls.findIndex(({ call }) => call === "ForceOff");
+      const reading = world.devices.calls
+        .slice(orderAt)
+        .find(({ host, call }) => host === "n1" && call === "readPower");
+      const waitedMs = (reading?.atMs ?? Infinity) - Date.parse(lost?.time ?? "");
+      assert.ok(waitedMs < 100, `the power was read ${waitedMs} ms after the answer was lost`);
       world.assertClean();
     }));
 

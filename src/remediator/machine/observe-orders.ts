@@ -12,7 +12,7 @@ export function orderAnswered(
   const { attemptId, action, failure, atMs } = event;
   const { order: previous } = observations;
   const outcome = failure === undefined ? "Acknowledged" : outcomeOf(failure, previous);
-  const device = afterOrder(observations.device, action, atMs);
+  const device = afterOrder(observations.device, action, outcome, atMs);
   const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
   const order: SentOrder = { attemptId, action, outcome, atMs, ...earlierEffect(previous, action), ...problem };
   const isUnseen = action === "ForceOff" && maybeEffectiveAtMs(order) === atMs;
@@ -54,12 +54,20 @@ function earlierEffect(previous: SentOrder | undefined, action: PowerOrder): { e
 const OF_ORDERS: ReadonlySet<string> = new Set(["BMCPrivilegeTooLow", "BMCUnsupported"]);
 
 /**
- * A device that permanently refuses to power the host off can still report its power. So it is read again soon, for an
- * undo and its verdict, and not only after the long pause that keeps accounts from being locked.
+ * When the devices may be called again after a power-off order. A device that permanently refuses to power the host off
+ * can still report its power. So it is read again soon, for an undo and its verdict, and not only after the long pause
+ * that keeps accounts from being locked. After a lost answer the power is read at once, because the order may have had
+ * its effect.
  */
-function afterOrder(device: Observations["device"], action: PowerOrder, atMs: number): Observations["device"] {
-  if (device === undefined || action !== "ForceOff" || !OF_ORDERS.has(device.reason)) return device;
-  return { ...device, retryAtMs: atMs + DEVICE_RETRY_MIN_MS };
+function afterOrder(
+  device: Observations["device"],
+  action: PowerOrder,
+  outcome: SentOrder["outcome"],
+  atMs: number,
+): Observations["device"] {
+  if (device === undefined || action !== "ForceOff") return device;
+  if (OF_ORDERS.has(device.reason)) return { ...device, retryAtMs: atMs + DEVICE_RETRY_MIN_MS };
+  return outcome === "Uncertain" && !device.final ? { ...device, retryAtMs: atMs } : device;
 }
 
 /**
