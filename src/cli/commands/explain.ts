@@ -130,7 +130,7 @@ function reportNode(live: EvaluatedNodeChecks, name: string, overview: Overview)
 }
 
 /**
- * Renders the answer, and the preconditions of a fence in order. A fence stops at the first one in the state `holds`.
+ * Renders the answer, and the preconditions of a fence in order. The first one that `blocks` prevents the fence.
  */
 function renderFence({ readiness, steps }: FenceExplanation): string[] {
   const { answer = "unknown", reason = "NodeNotFound", message = "the cluster has no such node" } = readiness ?? {};
@@ -141,7 +141,7 @@ function renderFence({ readiness, steps }: FenceExplanation): string[] {
     "Preconditions of a fence of this node, in order:",
     ...renderTable(
       ["  STEP", "STATE", "FOUND"],
-      steps.map(({ step, state, found }) => [`  ${step}`, state === "holds" ? "HOLDS" : state, found]),
+      steps.map(({ step, state, found }) => [`  ${step}`, state === "blocks" ? "BLOCKS" : state, found]),
     ),
   ];
 }

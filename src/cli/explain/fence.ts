@@ -11,10 +11,10 @@ import type { NodeExplanation } from "./words.ts";
 export interface FenceStep {
   step: Step;
   /**
-   * `holds`: it keeps the node from being fenced now. `unknown`: you have no permission to read it, or nothing shows
-   * it. `idle`: nothing is wrong with the node, so nothing asks for a fence.
+   * `blocks`: because of this step the node cannot be fenced now. `unknown`: you have no permission to read the step,
+   * or nothing shows it. `idle`: nothing is wrong with the node, so nothing asks for a fence.
    */
-  state: "ok" | "holds" | "unknown" | "idle";
+  state: "ok" | "blocks" | "unknown" | "idle";
   found: string;
 }
 
@@ -69,8 +69,8 @@ function checkStep(
     return { step, state, found: (isDecided ? decided : [found, ...decided]).join("; ") };
   }
   // No NodeHealthCheck is concerned. A MachineHealthCheck may be: `ironfence explain mhc` explains it.
-  if (concerned.length === 0) return { step, state: found === NOT_COVERED ? "holds" : "ok", found };
+  if (concerned.length === 0) return { step, state: found === NOT_COVERED ? "blocks" : "ok", found };
   if (concerned.some(({ outcome }) => STARTS.has(outcome))) return { step, state: "ok", found: decided.join("; ") };
   const isIdle = concerned.every(({ outcome }) => outcome === "healthy");
-  return { step, state: isIdle ? "idle" : "holds", found: decided.join("; ") };
+  return { step, state: isIdle ? "idle" : "blocks", found: decided.join("; ") };
 }

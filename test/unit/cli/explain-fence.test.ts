@@ -47,8 +47,8 @@ const check = (outcome: string): NodeExplanation[] => [
   { healthCheck: "workers", selected: true, outcome, reason: "why", actions: [], reasons: [] },
 ];
 
-const holdingIn = (steps: readonly FenceStep[]): string[] =>
-  steps.filter(({ state }) => state === "holds").map(({ step }) => step);
+const blockingIn = (steps: readonly FenceStep[]): string[] =>
+  steps.filter(({ state }) => state === "blocks").map(({ step }) => step);
 
 test("the causes that hold a fence back are named in the order in which they apply", () => {
   const steps = fenceSteps(
@@ -66,20 +66,20 @@ test("the causes that hold a fence back are named in the order in which they app
     steps.map(({ step }) => step),
     ["agent", "health check", "remediation", "target", "maintenance", "pause", "admission"],
   );
-  assert.deepEqual(holdingIn(steps), ["agent", "maintenance", "pause", "admission"]);
+  assert.deepEqual(blockingIn(steps), ["agent", "maintenance", "pause", "admission"]);
   assert.match(steps.at(4)?.found ?? "", /is true: set it to false/, "when it began is not known");
   assert.match(steps.at(5)?.found ?? "", /^paused by ann: end it with ironfence resume$/);
 });
 
 test("a node that nothing keeps from being fenced passes every step", () => {
   const targets = [target("ironfence-system", { status: "True", reason: "Usable" })];
-  assert.deepEqual(holdingIn(fenceSteps({ ...OVERVIEW, targets }, "n1", check("create"))), []);
+  assert.deepEqual(blockingIn(fenceSteps({ ...OVERVIEW, targets }, "n1", check("create"))), []);
 });
 
 test("a health check that does not start anything holds, and so does a node that none covers", () => {
   const targets = [target("ironfence-system", { status: "True", reason: "Usable" })];
   for (const checks of [check("threshold"), []]) {
-    assert.deepEqual(holdingIn(fenceSteps({ ...OVERVIEW, targets }, "n1", checks)), ["health check"]);
+    assert.deepEqual(blockingIn(fenceSteps({ ...OVERVIEW, targets }, "n1", checks)), ["health check"]);
   }
 });
 
@@ -87,14 +87,15 @@ test("a health check that finds the node healthy is idle, and holds nothing", ()
   const targets = [target("ironfence-system", { status: "True", reason: "Usable" })];
   const steps = fenceSteps({ ...OVERVIEW, targets }, "n1", check("healthy"));
   assert.equal(steps.find(({ step }) => step === "health check")?.state, "idle");
-  assert.deepEqual(holdingIn(steps), []);
+  assert.deepEqual(blockingIn(steps), []);
 });
 
 test("a target that is not ready, is missing, or lies in another namespace holds, and the last is named", () => {
   const notReady = [target("ironfence-system", { status: "False", reason: "AuthenticationFailed" })];
   const stray = [target("default", { status: "True", reason: "Usable" })];
   const found = (overview: Partial<Overview>): string =>
-    fenceSteps({ ...OVERVIEW, ...overview }, "n1", check("create")).find(({ state }) => state === "holds")?.found ?? "";
+    fenceSteps({ ...OVERVIEW, ...overview }, "n1", check("create")).find(({ state }) => state === "blocks")?.found ??
+    "";
   assert.equal(found({ targets: notReady }), "FencingTarget ironfence-system/t1: AuthenticationFailed: reported");
   assert.match(found({}), /^no FencingTarget in namespace ironfence-system names the node: create one/);
   assert.match(found({ strayTargets: stray }), /; the one in namespace default is not used: create one/);

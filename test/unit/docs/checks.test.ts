@@ -65,7 +65,9 @@ function reasonsOfAnswer(): string[] {
   return readdirSync(join(ROOT, folder)).flatMap((file) =>
     // Names in lower case are steps, not reasons.
     [
-      ...read(`${folder}/${file}`).matchAll(/(?:reason: |(?:holds|unknown)\(\s*(?:step,|"[a-z ]+",)?\s*)"([A-Z]\w+)"/g),
+      ...read(`${folder}/${file}`).matchAll(
+        /(?:reason: |(?:blocks|unknown)\(\s*(?:step,|"[a-z ]+",)?\s*)"([A-Z]\w+)"/g,
+      ),
     ].map(([, reason = ""]) => reason),
   );
 }

@@ -43,7 +43,7 @@ export function renderNodePage(page: NodePage): Html {
 
 const STATES: Readonly<Record<FenceStep["state"], readonly [mark: string, text: string]>> = {
   ok: ["good", "ok"],
-  holds: ["bad", "HOLDS"],
+  blocks: ["bad", "BLOCKS"],
   unknown: ["doubt", "unknown"],
   idle: ["of", "idle"],
 };

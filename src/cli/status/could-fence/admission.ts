@@ -13,7 +13,7 @@ import { etcdNodes, keepsQuorum, mayRunEtcd } from "../../../remediator/machine/
 import { itemsOf } from "../objects/object-problems.ts";
 import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
-import { holds, ok } from "./precondition.ts";
+import { blocks, ok } from "./precondition.ts";
 
 /**
  * The default label for zones. The agent lease does not show which label the agent uses, so zones by another label are
@@ -72,7 +72,7 @@ export function admissionJudge(overview: Overview): (node: Node) => Precondition
         own.map((member) => ({ ...member, up: true })),
         name,
       );
-      return holds("admission", reason, message, {
+      return blocks("admission", reason, message, {
         found: `${reason}: ${message}`,
         isIntended: reason === "WaitingForTurn" || isNever,
       });
@@ -80,7 +80,7 @@ export function admissionJudge(overview: Overview): (node: Node) => Precondition
     const busy = isControlPlane(node) ? controlPlaneBusy.find((other) => other !== name) : undefined;
     if (busy === undefined) return ok("admission", "nothing to wait for");
     const message = `health checks start no remediation of a control plane node while another one has a remediation: ${busy}`;
-    return holds("admission", "WaitingForTurn", message, { found: `WaitingForTurn: ${message}`, isIntended: true });
+    return blocks("admission", "WaitingForTurn", message, { found: `WaitingForTurn: ${message}`, isIntended: true });
   };
 }
 

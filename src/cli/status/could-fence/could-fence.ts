@@ -4,7 +4,7 @@ import type { Overview } from "../objects/read.ts";
 import { healthCheckJudge, watcherFinder } from "./health-checks.ts";
 import { hostFinder, hostJudge } from "./hosts.ts";
 import type { Precondition, Step } from "./precondition.ts";
-import { holds, ok, unknown } from "./precondition.ts";
+import { blocks, ok, unknown } from "./precondition.ts";
 import { judgeRemediation, judgeWaiting, remediationFinder } from "./remediations.ts";
 import { admissionJudge } from "./admission.ts";
 
@@ -53,13 +53,13 @@ export function judgeNodes(overview: Overview): CouldFence {
 
 const RANK = { no: 0, unknown: 1, yes: 2 } as const;
 
-/** The first precondition in the state `holds` decides, or else the first one that is `unknown`. */
+/** The first precondition in the state `blocks` decides, or else the first one that is `unknown`. */
 export function readinessOf(preconditions: readonly Precondition[]): Omit<FenceReadiness, "node"> {
-  const holding = preconditions.find(({ state }) => state === "holds");
-  const decides = holding ?? preconditions.find(({ state }) => state === "unknown");
+  const blocking = preconditions.find(({ state }) => state === "blocks");
+  const decides = blocking ?? preconditions.find(({ state }) => state === "unknown");
   if (decides !== undefined) {
     const { reason, message, step, isIntended } = decides;
-    return { answer: holding === undefined ? "unknown" : "no", reason, message, step, isIntended };
+    return { answer: blocking === undefined ? "unknown" : "no", reason, message, step, isIntended };
   }
   const [remark] = preconditions.filter(({ reason }) => reason !== "");
   const { reason = "", message = "" } = remark ?? {};
@@ -92,11 +92,11 @@ export function preconditionJudge(overview: Overview): PreconditionJudge {
 function judgeAgent(overview: Overview): Precondition {
   const step = "agent";
   const [problem] = [...missingKinds(overview), ...agentProblems(overview)];
-  if (problem !== undefined) return holds(step, problem.reason, problem.message);
+  if (problem !== undefined) return blocks(step, problem.reason, problem.message);
   const { agent } = overview;
   if ("message" in agent) return unknown(step, "AgentUnread", agent.message);
   if (agent.components.length > 0 && !agent.components.includes("remediator")) {
-    return holds(step, "NoRemediator", `${agent.leader} runs without the remediator, so it powers no host off`);
+    return blocks(step, "NoRemediator", `${agent.leader} runs without the remediator, so it powers no host off`);
   }
   return ok(step, `${agent.leader} leads`);
 }
@@ -106,7 +106,7 @@ function judgePause({ stopSwitch }: Overview): Precondition {
   if ("problem" in stopSwitch) return unknown(step, "PauseUnread", stopSwitch.problem);
   if (!stopSwitch.paused) return ok(step, "none");
   const message = `${stopSwitch.reason ?? "paused"}: end it with ironfence resume`;
-  return holds(step, "Paused", message, { isIntended: true });
+  return blocks(step, "Paused", message, { isIntended: true });
 }
 
 /** Nodes without a host that the leader uses, and nodes without a health check. Empty if either cannot be known. */

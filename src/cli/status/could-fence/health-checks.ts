@@ -18,7 +18,7 @@ import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
 import type { Watcher } from "./watcher.ts";
 import { remediationFinder } from "./remediations.ts";
-import { holds, ok, unknown } from "./precondition.ts";
+import { blocks, ok, unknown } from "./precondition.ts";
 
 /** The finding for a node that is fenced by hand only. */
 export const NOT_COVERED = "no health check covers the node";
@@ -37,7 +37,7 @@ export function healthCheckJudge(overview: Overview): (node: Node) => Preconditi
   return (node) => {
     if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
       const message = `the node has the label ${EXCLUDE_FROM_REMEDIATION}=true: remove it when the node is to be fenced again`;
-      return holds(step, "Excluded", message, { isIntended: true });
+      return blocks(step, "Excluded", message, { isIntended: true });
     }
     const { watchers, unread } = watchersOf(node);
     const [first] = watchers;
@@ -49,7 +49,7 @@ export function healthCheckJudge(overview: Overview): (node: Node) => Preconditi
       return { ...ok(step, NOT_COVERED), reason: "NoHealthCheck", message };
     }
     const { reason, message, isIntended } = first.hold;
-    return holds(step, reason, `${first.text}: ${message}`, { isIntended });
+    return blocks(step, reason, `${first.text}: ${message}`, { isIntended });
   };
 }
 

@@ -13,7 +13,7 @@ import { probeOldMs } from "../../../remediator/probes/schedule/probe-intervals.
 import { itemsOf } from "../objects/object-problems.ts";
 import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
-import { holds, ok, unknown } from "./precondition.ts";
+import { blocks, ok, unknown } from "./precondition.ts";
 import { judgeTarget } from "./target-readiness.ts";
 
 /** What powers the host of a node: its FencingTargets, or else its BareMetalHost. */
@@ -75,7 +75,7 @@ export function hostJudge(
     }
     // A node that no health check covers is probably not meant to be fenced.
     return [
-      holds("target", "NoTarget", noTargetText(overview, name, found), { isIntended: !isWatched }),
+      blocks("target", "NoTarget", noTargetText(overview, name, found), { isIntended: !isWatched }),
       noMaintenance,
     ];
   };
@@ -91,10 +91,10 @@ function judgeTargets(
     const { answer, reason, message } = judgeTarget(each, clock);
     const what = `FencingTarget ${each.metadata.namespace ?? ""}/${each.metadata.name}`;
     const found = `${what}: ${reason}: ${message}`;
-    if (each.spec.maintenance) maintenance = holds("maintenance", reason, message, { isIntended: true });
+    if (each.spec.maintenance) maintenance = blocks("maintenance", reason, message, { isIntended: true });
     else if (answer === "yes") target ??= ok("target", found);
     else if (target === undefined || target.state === "ok") {
-      target = (answer === "no" ? holds : unknown)("target", reason, message, { found });
+      target = (answer === "no" ? blocks : unknown)("target", reason, message, { found });
     }
   }
   return [target ?? ok("target", "its host is in maintenance, and is not probed"), maintenance];
@@ -104,10 +104,10 @@ function judgeHost(host: BareMetalHost): [target: Precondition, maintenance: Pre
   const refusal = powerOffRefusal(host);
   const maintenance = maintenanceOf(host);
   return [
-    refusal === undefined ? ok("target", hostText(host)) : holds("target", refusal.reason, refusal.message),
+    refusal === undefined ? ok("target", hostText(host)) : blocks("target", refusal.reason, refusal.message),
     maintenance === undefined
       ? ok("maintenance", "none")
-      : holds("maintenance", "Maintenance", maintenance, { isIntended: true }),
+      : blocks("maintenance", "Maintenance", maintenance, { isIntended: true }),
   ];
 }
 

@@ -5,10 +5,10 @@ export type Step = "agent" | "health check" | "remediation" | "target" | "mainte
 export interface Precondition {
   step: Step;
   /**
-   * `holds`: it keeps the node from being fenced now. `unknown`: you have no permission to read it, or nothing shows
-   * it.
+   * `blocks`: because of this step the node cannot be fenced now. `unknown`: you have no permission to read the step,
+   * or nothing shows it.
    */
-  state: "ok" | "holds" | "unknown";
+  state: "ok" | "blocks" | "unknown";
   /** A reason of ironfence, such as `AuthenticationFailed`; empty if there is nothing to report. */
   reason: string;
   /** What is wrong, without the name of the object: nodes with the same reason share the message. */
@@ -28,8 +28,8 @@ export function ok(step: Step, found: string): Precondition {
   return { step, state: "ok", reason: "", message: "", found, isIntended: false };
 }
 
-export function holds(step: Step, reason: string, message: string, details: Details = {}): Precondition {
-  return { step, state: "holds", reason, message, found: message, isIntended: false, ...details };
+export function blocks(step: Step, reason: string, message: string, details: Details = {}): Precondition {
+  return { step, state: "blocks", reason, message, found: message, isIntended: false, ...details };
 }
 
 export function unknown(step: Step, reason: string, message: string, details: Details = {}): Precondition {

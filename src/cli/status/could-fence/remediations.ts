@@ -6,7 +6,7 @@ import { conditionOf } from "../../../api/schema/read-fields.ts";
 import { itemsOf, remediationProblems, reportedCondition } from "../objects/object-problems.ts";
 import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
-import { holds, ok, unknown } from "./precondition.ts";
+import { blocks, ok, unknown } from "./precondition.ts";
 
 /** Reasons of a remediation that waits for its admission. */
 const ADMISSION_WAITS: ReadonlySet<string> = new Set([
@@ -62,10 +62,10 @@ export function judgeRemediation(
   const { phase = "new", evidence } = remediation.status ?? {};
   const cause = evidence === undefined ? "" : `; cause of death: ${causeText(evidence)}`;
   const found = `BareMetalRemediation ${namespace}/${name}: ${phase}: ${words}${cause}`;
-  if (condition === undefined) return holds(step, "New", words, { found, isIntended: true });
+  if (condition === undefined) return blocks(step, "New", words, { found, isIntended: true });
   const [problem] = remediationProblems(remediation);
   if (problem === undefined || ADMISSION_WAITS.has(problem.reason)) return ok(step, found);
-  return holds(step, problem.reason, problem.message, { found });
+  return blocks(step, problem.reason, problem.message, { found });
 }
 
 /** What a remediation of the node waits for, if that is admission. */
@@ -73,5 +73,5 @@ export function judgeWaiting(remediation: BareMetalRemediation | undefined): Pre
   const condition = remediation === undefined ? undefined : reportedCondition(remediation);
   if (condition === undefined || !ADMISSION_WAITS.has(condition.reason)) return undefined;
   const { reason, message } = condition;
-  return holds("admission", reason, message, { found: `${reason}: ${message}`, isIntended: SELF_ENDING.has(reason) });
+  return blocks("admission", reason, message, { found: `${reason}: ${message}`, isIntended: SELF_ENDING.has(reason) });
 }

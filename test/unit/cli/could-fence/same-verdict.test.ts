@@ -116,7 +116,7 @@ const controlPlane = (...ready: string[]): Partial<Overview> => ({
 
 const FAULTS: Readonly<Record<string, Fault>> = {
   "nothing is wrong": { change: {}, verdict: "yes", level: "ok" },
-  "the attempt budget is spent": {
+  "the attempt budget is used up": {
     change: {
       healthChecks: [checkWith({ annotations: { [REMEDIATION_ATTEMPTS]: JSON.stringify({ w1: attempts }) } })],
     },
@@ -382,7 +382,7 @@ describe("the answer for a node", () => {
   it("the answer for a node names a step of explain that does not pass, if it is not a yes", () => {
     for (const { change, verdict } of Object.values(FAULTS)) {
       const { steps, readiness: found } = fenceExplainer({ ...HEALTHY, ...change })("w1", []);
-      const state = verdict.startsWith("no ") ? "holds" : verdict.startsWith("unknown") ? "unknown" : undefined;
+      const state = verdict.startsWith("no ") ? "blocks" : verdict.startsWith("unknown") ? "unknown" : undefined;
       if (state !== undefined) assert.equal(steps.find(({ step }) => step === found?.step)?.state, state, verdict);
     }
   });
