@@ -7,7 +7,7 @@ import type { Summary } from "./objects";
 import { countNodes, healthCheckSummary, nodeText, remediationSummary, targetSummary } from "./objects";
 import { NameLink, NodeLink, State, whyText } from "./parts";
 
-/** The columns that say how an object stands. */
+/** The columns that say what state an object is in. */
 function summaryColumns(label: string, summaryOf: (object: Held<unknown>) => Summary) {
   return [
     {

@@ -73,7 +73,7 @@ interface ClusterRef {
 /** One object in one line. */
 export interface Summary {
   health: Health;
-  /** What the object is doing, or how it stands. */
+  /** What the object is doing, or what state it is in. */
   state: string;
   reason: string;
   message: string;

@@ -146,7 +146,7 @@ function ensureResetInTime(
 
 /**
  * Whether the BMC has started since the outlets were switched on. One that kept running has been up for longer than
- * before, or as long as before if its clock stands still.
+ * before, or as long as before if its clock has stopped.
  */
 function hasStartedSince(before: Shown, now: PowerLossSigns & { readAtMs: number }, onAtMs: number): boolean {
   if (before.bmcUpMs === undefined || now.bmcUpMs === undefined) return false;

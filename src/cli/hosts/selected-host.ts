@@ -70,7 +70,7 @@ async function withAddress<T>(
   }
 }
 
-/** Checks the address first, so that the user is not asked for a password in vain. */
+/** Checks the address first, so that the user is not asked for a password needlessly. */
 function requireAddress(address: string): void {
   try {
     parseBmcAddress(address);

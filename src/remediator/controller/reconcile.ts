@@ -157,7 +157,7 @@ async function perform(
   }
 }
 
-/** Bounds one try to take the taint off, so that a lost answer does not delay the next try. */
+/** Bounds one try to remove the taint, so that a lost answer does not delay the next try. */
 async function inTime(
   { runtime }: ReconcileDeps,
   session: RemediationSession,

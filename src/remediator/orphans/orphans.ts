@@ -233,7 +233,7 @@ function report(
   const what = `BareMetalRemediation ${uids.join(", ")} of node ${nodeName} was deleted and its changes were not undone`;
   const next = ready
     ? "the node is Ready: its marks are removed and its host is released"
-    : `the host may be OFF, and its next boot may be from the network: check both (ironfence power status), then power it on or remediate the node again; the ${OUT_OF_SERVICE.key} taint of that remediation is taken off, ${QUARANTINE.key} stays until the node is Ready`;
+    : `the host may be OFF, and its next boot may be from the network: check both (ironfence power status), then power it on or remediate the node again; the ${OUT_OF_SERVICE.key} taint of that remediation is removed, ${QUARANTINE.key} stays until the node is Ready`;
   runtime.logger.error({ node: nodeName, uids, ready, next }, "a remediation is gone without an undo");
   if (regarding === undefined) return;
   const saved = backup === undefined ? "" : `; ${labelsOf(nodeName, backup)}`;

@@ -22,9 +22,9 @@ import type { NodeId } from "../../nodes/subject.ts";
 import { clusterKey, nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
 import { POWER_PROOF_AGE_MAX_MS, PROOF_LAPSED_MS } from "../machine/model/decision/timings.ts";
 
-// The out-of-service taint may stand only while a proof shows that the host is off. A remediation renews its proof
-// itself for as long as it can continue. All other out-of-service taints of ironfence are removed here. Only the node
-// has to be readable for that.
+// The out-of-service taint may be on a node only while a proof shows that the host is off. A remediation renews its
+// proof itself for as long as it can continue. All other out-of-service taints of ironfence are removed here. Only the
+// node has to be readable for that.
 
 export interface UnvouchedDeps {
   runtime: KubeRuntime;
@@ -32,7 +32,7 @@ export interface UnvouchedDeps {
   remediations: Watched<BareMetalRemediation>;
   /** What each session of this process has read about the power of that node's host. */
   powerOf(node: NodeId): Iterable<ObservedPower>;
-  /** Called when our taint was taken off the node. */
+  /** Called when our taint was removed from the node. */
   onTakenOff(node: NodeId): void;
   metrics: RemediatorMetrics;
 }
@@ -40,7 +40,7 @@ export interface UnvouchedDeps {
 /** The longest backoff after a failed write: the taint has to be off soon. */
 const RETRY_MAX_MS = 2_000;
 
-/** The time until a taint that was taken off is checked again. Usually the watch shows the change earlier. */
+/** The time until a taint that was removed is checked again. Usually the watch shows the change earlier. */
 const RECHECK_MS = 1_000;
 
 /**
@@ -59,7 +59,7 @@ const TRY_MAX_MS = 24_000;
  */
 export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSignal): Promise<void> {
   const { runtime, clusters, remediations } = deps;
-  /** Until when a taint may stand without a proof, by node. */
+  /** Until when a taint may be on a node without a proof, by node. */
   const grace = new Map<string, number>();
   /** Nodes that may have a taint according to a stored status, and that were not read live yet. */
   const suspects = new Set<string>();
@@ -139,8 +139,8 @@ function isOurs(node: Node | undefined, cluster: ClusterRef | undefined): boolea
 }
 
 /**
- * Removes an ownership taint that stands alone. With it, an out-of-service taint that a user adds later would look
- * like ours.
+ * Removes an ownership taint without an out-of-service taint. With it, an out-of-service taint that a user adds later
+ * would look like ours.
  */
 async function takeLeftOver({ runtime, clusters }: UnvouchedDeps, id: NodeId, signal: AbortSignal): Promise<void> {
   const { runtime: nodeRuntime, problem } = clusters.of(id.cluster);
@@ -148,7 +148,7 @@ async function takeLeftOver({ runtime, clusters }: UnvouchedDeps, id: NodeId, si
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     isSignedForNothing(node, id.cluster) ? markPatch(node, { outOfService: "off" }, "") : [];
   await patchNode(nodeRuntime.client, id.name, patchFor, signal);
-  runtime.logger.info({ node: nodeKey(id) }, "took off an ownership taint without an out-of-service taint");
+  runtime.logger.info({ node: nodeKey(id) }, "removed an ownership taint without an out-of-service taint");
 }
 
 function mayHaveTainted({ status }: BareMetalRemediation): boolean {
@@ -179,8 +179,8 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
   metrics.unvouchedTaint();
   const signers = signersOf(taken, id.cluster);
   const remediation = [...remediations.values()].find(({ metadata }) => signers.includes(metadata.uid));
-  const note = `the ${OUT_OF_SERVICE.key} taint is taken off node ${nodeKey(id)}: it was put on by BareMetalRemediation ${signers.join(", ")}, and this agent has no proof that the host is off`;
-  runtime.logger.warn({ node: nodeKey(id), signers }, "an unvouched taint is taken off");
+  const note = `the ${OUT_OF_SERVICE.key} taint is removed from node ${nodeKey(id)}: it was put on by BareMetalRemediation ${signers.join(", ")}, and this agent has no proof that the host is off`;
+  runtime.logger.warn({ node: nodeKey(id), signers }, "an unvouched taint is removed");
   // Events are recorded in the cluster of the remediation. The Node is only there if it belongs to the same cluster.
   const regarding = remediation ?? (clusterKey(id.cluster) === "" ? taken : undefined);
   if (regarding === undefined) return;

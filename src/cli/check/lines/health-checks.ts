@@ -108,5 +108,5 @@ function judgeBudgets({ overview, nowMs }: Facts): readonly Finding[] {
         : [failed(`node ${name}, NodeHealthCheck ${check.metadata.name}: ${found.message}`)];
     }),
   );
-  return orOk(spent, "no budget is spent");
+  return orOk(spent, "no budget is used up");
 }

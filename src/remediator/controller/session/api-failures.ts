@@ -16,7 +16,7 @@ const FORGOTTEN_AFTER_MS = 10_000;
 const TAINT_FORGOTTEN_AFTER_MS = 80_000;
 
 /**
- * After so many failures, a call that takes our taint off has the ordinary backoff: the cause will not end within
+ * After so many failures, a call that removes our taint has the ordinary backoff: the cause will not end within
  * seconds.
  */
 const URGENT_TRIES = 60;
@@ -30,7 +30,7 @@ export function takesTaintOff(call: ApiCall): boolean {
 
 /**
  * The kinds of calls to the API that fail for one remediation, each with a back-off of its own: a list that is refused
- * must not hold back the patch that takes a taint off.
+ * must not delay the patch that removes a taint.
  */
 export class ApiFailures {
   readonly #failures = new Map<ApiCall, ApiFailure>();
@@ -49,7 +49,7 @@ export class ApiFailures {
       message: error.nextStep === undefined ? error.message : `${error.message}: ${error.nextStep}`,
       refused: !error.retryable,
       failures,
-      // The host may be running despite the taint, so taking it off does not wait for Retry-After.
+      // The host may be running despite the taint, so removing it does not wait for Retry-After.
       retryAtMs: times.nowMs + (urgent ? ownMs : Math.max(ownMs, error.retryAfterMs ?? 0)),
       sinceMs: known?.sinceMs ?? times.startedMs,
     };

@@ -51,7 +51,7 @@ function mayBeOnItsWay(session: EffectSession): boolean {
 }
 
 /**
- * Takes the taint off. If it is not there yet, this keeps a patch on its way from putting it on: that patch names the
+ * Removes the taint. If it is not there yet, this keeps a patch on its way from putting it on: that patch names the
  * resourceVersion of the node, so any other write makes it fail. The write is then a quarantine with a new signature.
  */
 async function overtakeTaint({ nodeRuntime, runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {

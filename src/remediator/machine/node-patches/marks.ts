@@ -9,9 +9,9 @@ import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 
-// The marks of ironfence on a node: the out-of-service taint, which stands only while the host is proven off, and the
-// quarantine. An annotation holds the signature of each. The ownership taint shows that the out-of-service taint is
-// ironfence's own. The annotation cannot show that: a kubelet can annotate its Node, but cannot taint it.
+// The marks of ironfence on a node: the out-of-service taint, which is on the node only while the host is proven off,
+// and the quarantine. An annotation holds the signature of each. The ownership taint shows that the out-of-service
+// taint is ironfence's own. The annotation cannot show that: a kubelet can annotate its Node, but cannot taint it.
 
 /**
  * The signature of one power-off order of a remediation. On a node of a workload cluster it ends in

@@ -55,7 +55,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
   if (returned !== undefined) return returned;
   const { power } = observations;
   if (attempt.sent && power.provenAtMs !== undefined) return decideProven(snapshot, power.provenAtMs, now);
-  // The taint is put on before Releasing is stored, so it may stand in this state although there is no proof any more.
+  // The taint is put on before Releasing is stored, so it may be on the node in this state although there is no proof
+  // any more.
   if (!observations.taintCleared) return run({ do: "untaint" });
   const spent = isSpent(attempt, "ForceOff", order);
   const due = !spent && needsNewOrder(snapshot, order, now);
@@ -96,7 +97,7 @@ function awaitSettled(snapshot: AttemptSnapshot, now: Now): Decision | undefined
 }
 
 /**
- * Whether a further order is needed, under a new id, so that no id ever stands for two power-offs. That is so if
+ * Whether a further order is needed, under a new id, so that no id is used for two power-offs. That is so if
  * - the last order was rejected;
  * - the host was proven off after the last order and is no longer off: then after a pause that grows;
  * - the host still reads On REORDER_AFTER_MS after the last order; or

@@ -19,7 +19,7 @@ export function isNewBoot(snapshot: Pick<AttemptSnapshot, "status">, node: Node)
   return bootID === undefined || (present !== undefined && present !== bootID);
 }
 
-/** Decides after the power-on: waits for the kubelet in a new boot, and takes the quarantine off. */
+/** Decides after the power-on: waits for the kubelet in a new boot, and removes the quarantine. */
 export function decideRejoining(snapshot: AttemptSnapshot, now: Now): Decision {
   const { observations, node, attempt } = snapshot;
   if (!observations.devicesClosed) return run({ do: "closeDevices" });

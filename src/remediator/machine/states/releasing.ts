@@ -82,7 +82,7 @@ function untilProofEnds(snapshot: AttemptSnapshot, now: Now): number {
 }
 
 /**
- * Renews the proof in time. If the proof is lost, takes the taint off and returns to PoweringOff, where the host is
+ * Renews the proof in time. If the proof is lost, removes the taint and returns to PoweringOff, where the host is
  * forced off again. Undefined while the host is proven off.
  */
 export function keepProof(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
@@ -124,7 +124,7 @@ function loseProof(snapshot: AttemptSnapshot, now: Now): Decision {
   });
 }
 
-/** Takes the taint off and puts the quarantine on in one guarded patch. Only then may the host be powered on. */
+/** Removes the taint and adds the quarantine taint in one guarded patch. Only then may the host be powered on. */
 function endRelease(snapshot: AttemptSnapshot, drained: boolean, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
   // If the API fails until the deadline, the host is powered on without the quarantine: its node may get pods too

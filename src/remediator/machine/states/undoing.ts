@@ -16,7 +16,7 @@ import { restorePower } from "./undoing-power.ts";
 
 /**
  * Undoes what was done, in a safe order: takes the out-of-service taint off, clears the boot override, powers the host
- * on, takes the quarantine off, releases the host, and then stores the verdict. If a successor waits for the host, the
+ * on, removes the quarantine, releases the host, and then stores the verdict. If a successor waits for the host, the
  * host is handed over with its power as it is: the successor proves it off and powers it on.
  */
 export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; outcome: Outcome }, now: Now): Decision {

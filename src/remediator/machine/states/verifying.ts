@@ -65,7 +65,7 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   // did not answer.
   if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined)
     return run({ do: "examine" });
-  // A taint that an earlier remediation left must not stand while the host is not proven off.
+  // A taint that an earlier remediation left must not be on the node while the host is not proven off.
   if (node !== undefined && signedTaint(node) && !observations.marksCleared) return run({ do: "clearMarks" });
   const tooLarge = refuseBackup(snapshot, node, now);
   if (tooLarge !== undefined) return tooLarge;

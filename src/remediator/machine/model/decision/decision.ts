@@ -43,7 +43,7 @@ export type Effect =
   /** Deletes pods, no longer than `withinMs`. */
   | { do: "releasePods"; withinMs: number }
   | { do: "checkDrained" }
-  /** Takes the out-of-service taint off and puts the quarantine on in one patch. */
+  /** Removes the out-of-service taint and adds the quarantine taint in one patch. */
   | { do: "swapMarks"; attemptId: string }
   | { do: "setBootOverride"; override: BootOverride }
   | { do: "backupNode" }

@@ -2,7 +2,7 @@
 
 /** Maximum age of the last reading of Off. When it is older and cannot be renewed, the host is not proven off. */
 export const POWER_PROOF_AGE_MAX_MS = 5_000;
-/** The time that a remediation has to take the taint off after its proof ended. Then `unvouched-taints.ts` does it. */
+/** The time that a remediation has to remove the taint after its proof ended. Then `unvouched-taints.ts` does it. */
 export const PROOF_LAPSED_MS = 1_000;
 /** Interval between readings of a host that is proven off: a slow answer still comes within POWER_PROOF_AGE_MAX_MS. */
 export const POWER_REREAD_MS = 1_500;
@@ -160,7 +160,7 @@ export const API_REPEAT_MS = 10 * 60_000;
 /** Longest backoff between tries to take our out-of-service taint off, Retry-After included: the host may be on. */
 export const UNTAINT_RETRY_MAX_MS = 1_000;
 /**
- * How long the first try to take the taint off may last. Each further try gets twice the time, up to MAX, because the
+ * How long the first try to remove the taint may last. Each further try gets twice the time, up to MAX, because the
  * API server may only be slow.
  */
 export const UNTAINT_TRY_MIN_MS = 3_000;

@@ -115,7 +115,7 @@ type NodeEvent =
   /** A patch that was never answered can no longer take effect. */
   | { type: "TaintOvertaken" }
   | { type: "Untainted" }
-  /** Another part of the agent took our taint off. */
+  /** Another part of the agent removed our taint. */
   | { type: "TaintTakenOff" }
   | { type: "MarksSwapped" }
   | { type: "MarksCleared" }

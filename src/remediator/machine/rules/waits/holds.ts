@@ -41,7 +41,7 @@ export function ensureNotHeld(
 }
 
 /**
- * Reports that the agent can no longer read whether the pause or maintenance it has reported still stands. The deadline
+ * Reports that the agent can no longer read whether the pause or maintenance it has reported still exists. The deadline
  * may have passed during the hold, so the state gets `timeoutMs` again. Undefined if no pause or maintenance was
  * reported.
  */
