@@ -3,7 +3,7 @@ import type { ObjectView } from "./machines.ts";
 
 const LOOK_MS = 300;
 
-/** The finalizer that keeps a Machine until its host was taken back. */
+/** The finalizer that keeps a Machine until its host was released. */
 export const MACHINE_FINALIZER = "machine.example.com/provider";
 
 /** Simulated controllers for the Machines of one namespace: those of Cluster API and its provider, or those of OKD. */

@@ -225,7 +225,7 @@ export async function assertOrder({ chronicle }: Scenario, node: string, taint: 
   assert.ok(first, `${taint} was seen`);
   assert.ok(reads.filter((read) => read.atMs < first.atMs).length >= 2, "two Off readings come before the taint");
   const gone = versions.find(({ atMs, object }) => atMs > first.atMs && !hasTaint(object, taint));
-  assert.ok(gone, `${taint} was taken off`);
+  assert.ok(gone, `${taint} was removed`);
   const intent = chronicle.remediations(node).find(({ object }) => object.status?.attempt?.action === "On");
   assert.ok(intent, "the intent to order the host on was written");
   // Watches are independent of each other, so only revisions of the API server show the order of two writes.

@@ -134,7 +134,7 @@ test("maxUnhealthy is refused with a template that deletes machines", async () =
   refused(await create({ selector: SELECTOR, escalatingRemediations, maxUnhealthy: 1 }), message);
 });
 
-test("only while a node is being remediated, selector and templates stand still; the rest may change", async () => {
+test("selector and templates of a health check cannot be changed while a node is being remediated; the rest can", async () => {
   accepted(await create({ selector: SELECTOR, escalatingRemediations: STEPS }, ""));
   const path = `${PATH}/${NAME}`;
   const other = { matchLabels: { tier: "other" } };

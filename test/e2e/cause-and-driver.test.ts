@@ -65,7 +65,7 @@ void describe("hosts that die in an unusual way", () => {
     return isReady === true && (spec.taints ?? []).length === 0 && (await world.remediations()).length === 0;
   };
 
-  void test("what a BMC has logged before its host died stands in the status, in an Event and in the metric of a real fence", async () => {
+  void test("what a BMC has logged before its host died is in the status, in an Event and in the metric of a real fence", async () => {
     world.rack.bmc("logged").logEvent("uncorrectableECC", LOGGED_BEFORE_MS);
     world.rack.host("logged").hang();
     const evidence = await wait("the cause is in the status", async (): Promise<Evidence | undefined> => {

@@ -185,7 +185,7 @@ void describe("the chart on a real control plane", () => {
     assert.ok((await rulesOf(AGGREGATED)).length > 0);
   });
 
-  void test("the chart takes a permission back with its family", async () => {
+  void test("the chart removes the permission of a family that is no longer chosen", async () => {
     await helm(["upgrade", "ironfence", CHART]);
     assert.equal(await scenario.world.api.find(`${CLUSTER_ROLES}/ironfence-bare-metal-host`), undefined);
   });

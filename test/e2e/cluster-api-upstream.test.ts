@@ -193,7 +193,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
       assert.equal((await machineOf(name)).metadata.uid, machine.metadata.uid);
     });
 
-    void test("a node that is back before its power-off keeps its power: upstream takes its request back", async () => {
+    void test("a node that is back before its power-off keeps its power: upstream withdraws its request", async () => {
       const name = "returns";
       // Metal3's operator ignores a paused host, so the power-off waits.
       const pause = (value: string | null): Promise<unknown> =>

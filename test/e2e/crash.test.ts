@@ -20,7 +20,7 @@ import { deployDatabase } from "../../hack/e2e/workload.ts";
 /** Long enough to kill an agent while it waits for the power-off, even on a busy machine. */
 const POWER_DELAY_MS = 5_000;
 
-void describe("an agent is killed, or stands still, in the middle of a fence", () => {
+void describe("an agent is killed, or suspended, in the middle of a fence", () => {
   let scenario: Scenario;
   before(async () => {
     scenario = await startScenario({ powerDelayMs: POWER_DELAY_MS });
@@ -52,7 +52,7 @@ void describe("an agent is killed, or stands still, in the middle of a fence", (
     assert.equal(await world.host(victim).orderCount("On"), 1);
   });
 
-  void test("of two agents one leads; when the leader is killed the other finishes its work", async () => {
+  void test("one of two agents leads, and the other one finishes its work when the leader is killed", async () => {
     const { world } = scenario;
     const database = await deployDatabase(world.api, "ledger");
     const victim = await database.runningNode();

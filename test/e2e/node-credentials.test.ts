@@ -50,43 +50,61 @@ void describe("the credentials of a kubelet", () => {
   });
 
   const refusals: readonly [what: string, attempt: () => Promise<unknown>][] = [
-    ["take no taint off their own Node", () => own.mergePatch(`${OWN}${DRY}`, { spec: { taints: [] } })],
     [
-      "put no taint on their own Node",
+      "a kubelet cannot remove a taint from its own Node",
+      () => own.mergePatch(`${OWN}${DRY}`, { spec: { taints: [] } }),
+    ],
+    [
+      "a kubelet cannot add a taint to its own Node",
       () =>
         own.mergePatch(`${OWN}${DRY}`, {
           spec: { taints: [OUT_OF_SERVICE, FENCED, { key: "a", effect: "NoExecute" }] },
         }),
     ],
     [
-      "make their Node no member of the control plane, which etcd would count",
+      "a kubelet cannot make its Node a member of the control plane, which would count for etcd",
       () => own.mergePatch(`${OWN}${DRY}`, { metadata: { labels: { "node-role.kubernetes.io/control-plane": "" } } }),
     ],
-    ["annotate no other Node", () => own.mergePatch(`${OTHER}${DRY}`, { metadata: { annotations: { a: "b" } } })],
-    ["report no health of another Node", () => own.mergePatch(`${OTHER}/status${DRY}`, { status: ready("False") })],
-    ["renew no lease of another Node", () => own.mergePatch(`${NODE_LEASES}/n2${DRY}`, renewed())],
-    ["delete no Node, not even their own", () => own.send("DELETE", `${OWN}${DRY}`)],
-    ["end no pod of another Node", () => own.send("DELETE", `${OWN_NAMESPACE}/pods/p2${DRY}`)],
     [
-      "mark no pod of another Node as failed",
+      "a kubelet cannot annotate another Node",
+      () => own.mergePatch(`${OTHER}${DRY}`, { metadata: { annotations: { a: "b" } } }),
+    ],
+    [
+      "a kubelet cannot report the health of another Node",
+      () => own.mergePatch(`${OTHER}/status${DRY}`, { status: ready("False") }),
+    ],
+    ["a kubelet cannot renew the lease of another Node", () => own.mergePatch(`${NODE_LEASES}/n2${DRY}`, renewed())],
+    ["a kubelet cannot delete a Node, not even its own", () => own.send("DELETE", `${OWN}${DRY}`)],
+    ["a kubelet cannot delete a pod of another Node", () => own.send("DELETE", `${OWN_NAMESPACE}/pods/p2${DRY}`)],
+    [
+      "a kubelet cannot mark a pod of another Node as failed",
       () => own.mergePatch(`${OWN_NAMESPACE}/pods/p2/status${DRY}`, { status: { phase: "Failed" } }),
     ],
-    ["read no BMC's password, also where the agent runs on the node", () => own.get(`${OWN_NAMESPACE}/secrets/bmc`)],
-    ["list no BMC's password", () => own.get(`${OWN_NAMESPACE}/secrets`)],
-    ["read no FencingTarget", () => own.get(`${IRONFENCE}/${NAMESPACE}/fencingtargets`)],
-    ["ask for no remediation", () => own.create(`${IRONFENCE}/default/baremetalremediations${DRY}`, remediation())],
     [
-      "take no leader's Lease",
+      "a kubelet cannot read the password of a BMC, even if the agent runs on its node",
+      () => own.get(`${OWN_NAMESPACE}/secrets/bmc`),
+    ],
+    ["a kubelet cannot list the passwords of BMCs", () => own.get(`${OWN_NAMESPACE}/secrets`)],
+    ["a kubelet cannot read FencingTargets", () => own.get(`${IRONFENCE}/${NAMESPACE}/fencingtargets`)],
+    [
+      "a kubelet cannot request a remediation",
+      () => own.create(`${IRONFENCE}/default/baremetalremediations${DRY}`, remediation()),
+    ],
+    [
+      "a kubelet cannot take the Lease of the leader",
       () =>
         own.mergePatch(
           `/apis/coordination.k8s.io/v1${OWN_NAMESPACE.slice("/api/v1".length)}/leases/ironfence${DRY}`,
           renewed(),
         ),
     ],
-    ["set no stop switch", () => own.create(`${OWN_NAMESPACE}/configmaps${DRY}`, pause())],
-    ["become the agent on no node where it does not run", () => neighbour.create(TOKEN, tokenRequest())],
+    ["a kubelet cannot set the stop switch", () => own.create(`${OWN_NAMESPACE}/configmaps${DRY}`, pause())],
     [
-      "become the agent by no pod of their own making",
+      "a kubelet cannot become the agent if the agent does not run on its node",
+      () => neighbour.create(TOKEN, tokenRequest()),
+    ],
+    [
+      "a kubelet cannot become the agent with a pod that the kubelet makes itself",
       () => own.create(`${OWN_NAMESPACE}/pods${DRY}`, mirrorPod(SERVICE_ACCOUNT)),
     ],
   ];
@@ -97,20 +115,23 @@ void describe("the credentials of a kubelet", () => {
   }
 
   const grants: readonly [what: string, attempt: () => Promise<unknown>][] = [
-    ["report the health of their own Node", () => own.mergePatch(`${OWN}/status${DRY}`, { status: ready("True") })],
-    ["renew their own lease", () => own.mergePatch(`${NODE_LEASES}/n1${DRY}`, renewed())],
     [
-      "annotate their own Node as fenced, which proves nothing",
+      "a kubelet can still report the health of its own Node",
+      () => own.mergePatch(`${OWN}/status${DRY}`, { status: ready("True") }),
+    ],
+    ["a kubelet can still renew its own lease", () => own.mergePatch(`${NODE_LEASES}/n1${DRY}`, renewed())],
+    [
+      "a kubelet can still annotate its own Node as fenced, which proves nothing",
       () => own.mergePatch(`${OWN}${DRY}`, { metadata: { annotations: { "ironfence.io/fenced-by": "x" } } }),
     ],
     [
-      "move their Node to another failure zone, whose places it then takes",
+      "a kubelet can still move its Node to another failure zone, whose slots that Node then uses",
       () => own.mergePatch(`${OWN}${DRY}`, { metadata: { labels: { "topology.kubernetes.io/zone": "z9" } } }),
     ],
-    ["become the agent on the node where it runs", () => own.create(TOKEN, tokenRequest())],
+    ["a kubelet can still become the agent if the agent runs on its node", () => own.create(TOKEN, tokenRequest())],
   ];
   for (const [what, tried] of grants) {
-    void test(`the credentials of a kubelet still ${what}`, async () => {
+    void test(what, async () => {
       assert.equal(await attempt(tried()), "allowed");
     });
   }

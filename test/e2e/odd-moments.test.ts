@@ -34,9 +34,9 @@ const MOMENTS: readonly Moment[] = [
     reached: ({ chronicle }, node, sinceMs) =>
       Promise.resolve(chronicle.remediations(node).some(({ atMs }) => atMs > sinceMs)),
   },
-  { name: "with the out-of-service taint on", reached: seenOnNode(OUT_OF_SERVICE) },
-  { name: "with the quarantine on", reached: seenOnNode(QUARANTINE) },
-  { name: "as the host is ordered on", reached: ordered("On") },
+  { name: "while the out-of-service taint is on the node", reached: seenOnNode(OUT_OF_SERVICE) },
+  { name: "while the quarantine is on the node", reached: seenOnNode(QUARANTINE) },
+  { name: "when the host is ordered on", reached: ordered("On") },
 ];
 
 void describe("an agent is killed at odd moments, and one that starts at once takes over", () => {
@@ -50,7 +50,7 @@ void describe("an agent is killed at odd moments, and one that starts at once ta
   afterEach(() => Promise.all(scenario.agents.map((agent) => agent.stop())));
 
   for (const [index, { name, reached }] of MOMENTS.entries()) {
-    void test(`killed ${name}: one power cycle, and the node is as before`, async () => {
+    void test(`an agent that is killed ${name} is followed by one that ends the fence with one power cycle in all`, async () => {
       const { world, chronicle } = scenario;
       const victim = WORKERS[index] ?? "worker-1";
       // Only one agent runs at a time, so without leader election none waits for the lease of a killed one.

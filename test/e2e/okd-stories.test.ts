@@ -321,7 +321,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
       return notes.length > 0 && notes;
     });
     assert.match(note, /^PowerOffTimeout: .*not reprovisioned: only 0 of 2 reboots proved the host off/u);
-    assert.ok(await isAsked(name), "the request stands, for another try");
+    assert.ok(await isAsked(name), "the request still exists, for another try");
     assert.equal(await uidOf(name), uid);
     world.rack.host(name).resume();
     await isOver(name);
@@ -368,7 +368,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     for (const other of MASTERS.slice(1)) assert.deepEqual(ordersOf(other), []);
   });
 
-  void test("the host of a BareMetalHost is kept off by its operator, and let go", async () => {
+  void test("the host of a BareMetalHost is kept off by its operator, and released", async () => {
     const name = "host-recovers";
     const [uid, before] = await Promise.all([uidOf(name), nodeOf(name)]);
     world.rack.host(name).hang();
@@ -425,7 +425,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.equal(await isAsked(name), false);
   });
 
-  void test("without external-baremetal no Machine is deleted while too many are unhealthy, and none that is healthy again afterwards", async () => {
+  void test("no Machine is deleted without external-baremetal while too many are unhealthy, and none that is healthy again afterwards", async () => {
     const [dead, spared] = ["deleted", "spared"] as const;
     const uid = await uidOf(spared);
     const check = (): Promise<ObjectView> => world.api.get<ObjectView>(`${HEALTH_CHECKS}/deleted`);

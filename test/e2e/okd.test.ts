@@ -55,7 +55,7 @@ void describe("on a cluster with OKD's Machines", () => {
     return found?.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
   };
 
-  void test("the example has a dead node power-fenced, deleted and given back as it was, and its Machine stays", async () => {
+  void test("the example has a dead node fenced, deleted and restored as it was, and its Machine stays", async () => {
     const { api } = scenario.world;
     await explain(scenario, "both Machines are healthy", 30_000, async () => {
       const check = await api.get<Loose>(HEALTH_CHECK);
@@ -86,7 +86,7 @@ void describe("on a cluster with OKD's Machines", () => {
     assert.equal(await scenario.world.host("worker-1").orderCount("On"), 1);
   });
 
-  void test("without external-baremetal the Machine is deleted, and no host is powered", async () => {
+  void test("the Machine is deleted without external-baremetal, and no host is powered off", async () => {
     const { api } = scenario.world;
     const annotations = { "machine.openshift.io/remediation-strategy": null };
     await api.mergePatch(HEALTH_CHECK, { metadata: { annotations } });

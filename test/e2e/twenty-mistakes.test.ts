@@ -370,7 +370,7 @@ void describe("each of twenty mistakes is reported where and when the page says 
     assert.ok((await problems("right")).every(({ kind }) => kind !== row.kind));
   });
 
-  void test("once all mistakes are fixed nothing is reported, and a node that stops answering is fenced", async () => {
+  void test("nothing is reported once all mistakes are fixed, and a node that stops answering is fenced", async () => {
     await eventually(
       "no problem",
       30_000,

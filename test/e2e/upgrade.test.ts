@@ -54,7 +54,7 @@ void describe("an agent of another version takes over in the middle of a fence",
     ["SIGTERM", "worker-1"],
     ["SIGKILL", "worker-2"],
   ] as const) {
-    void test(`0.1.0 is upgraded, after a ${end}: this version brings the node back and leaves nothing on it`, async () => {
+    void test(`an upgrade from 0.1.0 after a ${end} brings the node back and leaves nothing on it`, async () => {
       const first = await startFirstVersion();
       const before = await beginFence(scenario, victim);
       assert.equal(stored(scenario, victim)?.status?.stateVersion, undefined, "it is 0.1.0 that has begun");
@@ -81,7 +81,7 @@ void describe("an agent of another version takes over in the middle of a fence",
     ["SIGTERM", "worker-3"],
     ["SIGKILL", "worker-4"],
   ] as const) {
-    void test(`this version is rolled back, after a ${end}: 0.1.0 brings the node back, and leaves one taint to the next agent`, async () => {
+    void test(`a rollback to 0.1.0 after a ${end} brings the node back, and leaves one taint for the next agent`, async () => {
       const present = await scenario.startAgent();
       const before = await beginFence(scenario, victim);
       assert.equal(stored(scenario, victim)?.status?.stateVersion, 1, "it is this version that has begun");

@@ -57,7 +57,7 @@ void describe("a node dies under a health check with escalation", () => {
     const versions = chronicle.nodes(victim);
     assert.ok(
       versions.some(({ object }) => hasTaint(object, QUARANTINE)),
-      "the quarantine stood between release and return",
+      "the quarantine was on the node between release and return",
     );
     const remediations = chronicle.remediations(victim);
     assert.equal(new Set(remediations.map(({ object }) => object.metadata.uid)).size, 1, "one remediation was enough");

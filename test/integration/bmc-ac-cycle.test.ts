@@ -96,7 +96,7 @@ async function cycle(bmc: FakeBmc): Promise<void> {
 
 describe("an AC cycle over Redfish", () => {
   for (const [vendor, { path, body, ...shape }] of Object.entries(VENDORS)) {
-    it(`an AC cycle over Redfish is the action that ${vendor} offers`, async () => {
+    it(`an AC cycle over Redfish uses the action that ${vendor} offers`, async () => {
       await using bmc = await startFakeBmc();
       off(bmc, shape);
       await cycle(bmc);
@@ -124,7 +124,7 @@ describe("an AC cycle over Redfish", () => {
   for (const [what, chassis] of [
     ["is an enclosure", { ChassisType: "Enclosure" }],
     [
-      "names another System too",
+      "also names another System",
       { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }, { "@odata.id": "/redfish/v1/Systems/2" }] } },
     ],
     ["names no System", { Links: {} }],
@@ -145,10 +145,10 @@ describe("an AC cycle over Redfish", () => {
   });
 
   for (const [what, systems] of [
-    ["names another System too", [SYSTEM, "/redfish/v1/Systems/2"]],
+    ["also names another System", [SYSTEM, "/redfish/v1/Systems/2"]],
     ["names no System", []],
   ] as const) {
-    it(`an AC cycle over Redfish is not that of the chassis BMC_0 if that ${what}`, async () => {
+    it(`an AC cycle over Redfish does not use the chassis BMC_0 if that chassis ${what}`, async () => {
       await using bmc = await startFakeBmc();
       giveUnlinked(bmc, systems);
       await assert.rejects(cycle(bmc), hasCode("Unsupported"));
@@ -170,7 +170,7 @@ describe("an AC cycle of a host with several supplies", () => {
     [[1, 1], "NotSent", 0],
     [[1, 2], "Sent", 1],
   ] as const) {
-    it(`an AC cycle of a host with several supplies on levels ${levels.join(" and ")} is ${outcome}`, async () => {
+    it(`an AC cycle of a host with several supplies, on levels ${levels.join(" and ")}, is reported as ${outcome}`, async () => {
       let sent = 0;
       const done = (): Promise<void> => Promise.resolve();
       const device = (address: string): PowerDriver => ({

@@ -166,7 +166,7 @@ const broken: [string, Reply][] = [
   ["an Off with a status that is not a plain success", { status: 203, body: `{"PowerState":"Off"}` }],
 ];
 for (const [name, reply] of broken) {
-  test(`${name} is a failed read, not an Off`, async () => {
+  test(`a read that is answered with ${name} fails, and does not count as Off`, async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { path: SYSTEM, callTimeoutMs: 2_000 });
     bmc.override = ({ path }) => {

@@ -113,7 +113,7 @@ test("a weak tag that is compared strictly is sent again made strong, and a tag 
 });
 
 for (const mode of ["UEFI", "Legacy"]) {
-  test(`a BMC that forgets the boot mode ${mode}, or requires it, gets the present one`, async () => {
+  test(`a BMC that forgets or requires the boot mode ${mode} is sent the present boot mode`, async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     const other = mode === "UEFI" ? "Legacy" : "UEFI";

@@ -49,7 +49,7 @@ test("an Off of a BMC that has just started is not believed, by its own clock, u
   assert.equal(looks(bmc), 3, "once it has settled it is not asked again");
 });
 
-test("a BMC whose clock stands still is believed after the agent has seen it settle, but not after a restart of the BMC", async () => {
+test("a BMC whose clock has stopped is believed after the agent has seen it settle, but not after a restart of the BMC", async () => {
   await using bmc = await startFakeBmc();
   addManager(bmc, { DateTime: "1970-01-01T00:00:20Z", LastResetTime: "1970-01-01T00:00:00Z" });
   bmc.system["PowerState"] = "Off";
@@ -102,7 +102,7 @@ test("an Off of a BMC that dates its start before its clock was set is not belie
   assert.match(reading.raw, /may have restarted/);
 });
 
-test("without a clock of its own the BMC's Date header serves", async () => {
+test("the Date header of a BMC without a clock is used instead", async () => {
   await using bmc = await startFakeBmc();
   addManager(bmc, { LastResetTime: new Date(Date.now() - 5_000).toISOString() });
   bmc.system["PowerState"] = "Off";
@@ -225,7 +225,7 @@ test("a BMC is not believed after it was out of reach, by a driver opened since,
   }
 });
 
-test("of several Managers each must have settled, and only an On shows that they have", async () => {
+test("each of several Managers must have settled, and only an On shows that", async () => {
   await using bmc = await startFakeBmc();
   const settled = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" };
   const young = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T09:59:50Z" };

@@ -61,12 +61,13 @@ function page(all: readonly Json[], query: URLSearchParams): Json {
 type Shape = (all: readonly Json[], query: URLSearchParams) => Reply;
 
 const SHAPES: Readonly<Record<string, Shape>> = {
-  "oldest first, paged by $top and $skip": (all, query) => ok(page(all, query)),
-  "newest first": (all, query) => ok(page(all.toReversed(), query)),
-  "oldest first, and refuses query parameters": (all, query) =>
+  "the oldest first, paged by $top and $skip": (all, query) => ok(page(all, query)),
+  "the newest first": (all, query) => ok(page(all.toReversed(), query)),
+  "the oldest first, and refuses query parameters": (all, query) =>
     query.size > 0 ? { status: 501 } : ok({ "Members@odata.count": all.length, Members: [...all] }),
-  "oldest first, and ignores query parameters": (all) => ok({ "Members@odata.count": all.length, Members: [...all] }),
-  "oldest first, in pages that link to the next": (all, query) => {
+  "the oldest first, and ignores query parameters": (all) =>
+    ok({ "Members@odata.count": all.length, Members: [...all] }),
+  "the oldest first, in pages that link to the next": (all, query) => {
     const at = Number(query.get("page") ?? 0);
     const next = (at + 1) * 20 < all.length ? { "Members@odata.nextLink": `${SEL}/Entries?page=${at + 1}` } : {};
     return ok({ Members: all.slice(at * 20, (at + 1) * 20), ...next });
@@ -90,7 +91,7 @@ const LONG_SHAPES: Readonly<Record<string, Shape>> = {
 describe("the log of a BMC over Redfish", () => {
   for (const [shape, reply] of Object.entries(SHAPES)) {
     for (const count of [1, 15, 60]) {
-      it(`the log of a BMC over Redfish with ${count} entries, ${shape}, is read to its newest entry`, async () => {
+      it(`the log of a BMC over Redfish that has ${count} entries, ${shape}, is read to its newest entry`, async () => {
         await using bmc = await startFakeBmc();
         const all = entries(count);
         serve(bmc, { ...LOGS, [`${SEL}/Entries`]: (query) => reply(all, query) });
@@ -251,7 +252,7 @@ describe("the log of a BMC over Redfish", () => {
     }
   });
 
-  it("the log of a BMC over Redfish is read under the Chassis, if it stands nowhere else and holds this host alone", async () => {
+  it("the log of a BMC over Redfish is read under the Chassis if it is nowhere else and the Chassis holds this host alone", async () => {
     const logs = `${CHASSIS}/LogServices`;
     for (const systems of [[SYSTEM], [SYSTEM, "/redfish/v1/Systems/2"]]) {
       await using bmc = await startFakeBmc();

@@ -163,7 +163,7 @@ export const IPMI_FAULTS: readonly IpmiFault[] = [
     { when: "first", outcomes: all("Timeout"), waits: true },
   ),
   other(
-    "a privilege that cannot be had",
+    "a privilege that the BMC does not grant",
     ({ mock }) => {
       mock.addFault({
         steps: ["SetSessionPrivilegeLevel"],

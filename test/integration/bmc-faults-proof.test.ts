@@ -114,15 +114,15 @@ function stories<World extends RedfishCell | IpmiCell | DriverCell>(
     }
   }
 
-  test(`${name}: one false Off among true readings is not proof, wherever it comes`, () =>
+  test(`one false Off among true readings over ${name} is not a proof, wherever it comes`, () =>
     inWorld(async (world, device) => {
       const reported = await assertNeverProven(device, (reading) => {
         if (reading % 2 === 0) lies.lieOnce(world);
       });
-      assert.ok(reported > 0, "the lie has reached the prover");
+      assert.ok(reported > 0, "the false reading has reached the prover");
     }));
 
-  test(`${name}: one false Off between failures is not proof`, () =>
+  test(`one false Off between failures over ${name} is not a proof`, () =>
     inWorld(async (world, device) => {
       // The identity check also reads the power, and would use up the false reading.
       await device.readPower(forever());
@@ -130,10 +130,10 @@ function stories<World extends RedfishCell | IpmiCell | DriverCell>(
         if (reading === 4) lies.lieOnce(world);
         else lies.failOnce(world);
       });
-      assert.equal(reported, 1, "the lie has reached the prover");
+      assert.equal(reported, 1, "the false reading has reached the prover");
     }));
 
-  test(`${name}: a power state that flaps is not proof, and the wait for it ends in time`, () =>
+  test(`a power state that flaps over ${name} is not a proof, and the wait for a proof ends in time`, () =>
     inWorld(async (world, device) => {
       world.bmc.flapPower(600_000);
       await assertNeverProven(device, () => undefined);
@@ -141,7 +141,7 @@ function stories<World extends RedfishCell | IpmiCell | DriverCell>(
       assert.equal((await waitForPower(device, "Off", wait, forever())).proven, false);
     }));
 
-  test(`${name}: the Off of another host is not a reading, and no order goes there`, () =>
+  test(`the Off of another host over ${name} does not count as a reading, and no order is sent to that host`, () =>
     inWorld(async (world, device) => {
       const other = world.rack.host("other");
       world.bmc.rewire(other);
@@ -152,7 +152,7 @@ function stories<World extends RedfishCell | IpmiCell | DriverCell>(
       assert.deepEqual([other.orders, world.host.orders], [[], []]);
     }));
 
-  test(`${name}: an Off from before an order proves nothing about it, late as it takes effect`, () =>
+  test(`an Off over ${name} from before an order does not prove the order, even if the order takes effect late`, () =>
     inWorld(async (world, device) => {
       // The BMC always reports the state before the order, which has not arrived yet.
       world.bmc.orderDelayMs = 600_000;
@@ -163,4 +163,4 @@ function stories<World extends RedfishCell | IpmiCell | DriverCell>(
 
 stories("Redfish", () => startRedfishCell("http"), redfish);
 stories("IPMI", startIpmiCell, ipmi);
-stories("driver server", startDriverCell, driver);
+stories("a driver server", startDriverCell, driver);

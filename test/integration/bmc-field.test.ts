@@ -60,7 +60,7 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("a host is fenced although its BMC puts one link if a list of links belongs", async () => {
+  it("a host is fenced although its BMC sends one link instead of a list of links", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["Links"] = { Chassis: { "@odata.id": CHASSIS } };
     bmc.chassis["Links"] = { ComputerSystems: { "@odata.id": SYSTEM } };
@@ -72,8 +72,12 @@ describe("a host is fenced although its BMC", () => {
   });
 
   for (const [what, written, own] of [
-    ["spells paths in another case than the address", SYSTEM.toLowerCase(), SYSTEM.toLowerCase()],
-    ["knows the System by another path than the address", `${SYSTEM}-alias`, SYSTEM],
+    [
+      "a host is fenced although its BMC spells paths in another case than the address",
+      SYSTEM.toLowerCase(),
+      SYSTEM.toLowerCase(),
+    ],
+    ["a host is fenced although its BMC knows the System by another path than the address", `${SYSTEM}-alias`, SYSTEM],
   ] as const) {
     it(what, async () => {
       await using bmc = await startFakeBmc();
@@ -243,9 +247,9 @@ describe("a host is fenced although its BMC", () => {
 describe("what no fence can go through is found beforehand", () => {
   for (const [what, PowerState] of [
     ["no power state", undefined],
-    ["null", null],
-    ["a word of its own", "Standby"],
-    ["a word of the standard in another case", "off"],
+    ["the power state null", null],
+    ["a power state of its own", "Standby"],
+    ["a power state of the standard in another case", "off"],
   ] as const) {
     it(`a probe reports an obstacle for a System that shows ${what}`, async () => {
       await using bmc = await startFakeBmc();

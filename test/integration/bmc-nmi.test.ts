@@ -40,7 +40,7 @@ async function sendNmi(device: PowerDriver): Promise<void> {
 
 describe("an NMI over Redfish", () => {
   for (const where of ["action", "info"] as const) {
-    it(`an NMI over Redfish is the reset type Nmi of ComputerSystem.Reset, if it is listed by the ${where}`, async () => {
+    it(`an NMI over Redfish uses the reset type Nmi of ComputerSystem.Reset if the ${where} lists it`, async () => {
       await using bmc = await startFakeBmc();
       list(bmc, ["On", "ForceOff", "Nmi"], where);
       const device = openFake(bmc);
@@ -112,7 +112,7 @@ describe("an NMI over IPMI", () => {
     ["loseAnswer", 1],
     ["loseRequest", 0],
   ] as const) {
-    it(`an NMI over IPMI is transmitted once, whatever the network does: ${type}`, async () => {
+    it(`an NMI over IPMI is sent once even if the network fails with ${type}`, async () => {
       await using world = await startIpmiWorld({ host: { dumpMs: 60_000 } });
       const device = world.open({ callTimeoutMs: 1_500 });
       await device.identify(forever());
@@ -180,7 +180,7 @@ describe("an NMI to a host with several devices", () => {
   });
 
   for (const code of ["Timeout", "BadResponse", "Unreachable", "Busy"] as const) {
-    it(`an NMI to a host with several devices is not sent by another one after the first has failed with ${code}`, async () => {
+    it(`an NMI to a host with several devices is not sent by a second device after the first one has failed with ${code}`, async () => {
       const devices = [fakeDevice({ nmi: code }), fakeDevice()];
       const answer = await topologyOf(...devices).sendNmi(forever(), () => undefined);
       assert.equal(answer.outcome, "Uncertain");

@@ -31,14 +31,14 @@ function login(bmc: FakeBmc, headers: Record<string, string>, body: Json = {}): 
 
 describe("a session whose Location does not serve", () => {
   for (const [what, headers, body] of [
-    ["no Location, but the body's own link", {}, { "@odata.id": `${SESSIONS}/1` }],
+    ["no Location, but a link in the body", {}, { "@odata.id": `${SESSIONS}/1` }],
     ["no Location, but an Id in the body", {}, { Id: "1" }],
-    ["a Location that is the id alone", { Location: "1" }, {}],
+    ["a Location that is only its id", { Location: "1" }, {}],
     ["a Location on the BMC's own network", { Location: `https://10.1.2.3${SESSIONS}/1` }, {}],
     ["an empty Location", { Location: "" }, { Id: "1" }],
-    ["a Location that is the collection", { Location: SESSIONS }, { Id: "1" }],
+    ["the Location of the collection", { Location: SESSIONS }, { Id: "1" }],
   ] as const) {
-    it(`a session whose Location does not serve is kept, and ended: ${what}`, async () => {
+    it(`a session that comes with ${what} is used, and then ended`, async () => {
       await using bmc = await startFakeBmc();
       login(bmc, headers, body);
       const device = openFake(bmc);
@@ -62,11 +62,11 @@ describe("a session whose Location does not serve", () => {
   });
 
   for (const [what, headers] of [
-    ["its Location points away", { Location: "https://elsewhere.example/login?next=1" }],
-    ["nothing says where it is", {}],
-    ["its Location is not a session's", { Location: "/redfish/v1/AccountService/Accounts/3" }],
+    ["its Location points to another host", { Location: "https://elsewhere.example/login?next=1" }],
+    ["no answer says where it is", {}],
+    ["its Location is not that of a session", { Location: "/redfish/v1/AccountService/Accounts/3" }],
   ] as const) {
-    it(`a session whose Location does not serve is kept if ${what}, and nothing else is deleted in its place`, async () => {
+    it(`a session is used if ${what}, and nothing else is deleted at its end`, async () => {
       await using bmc = await startFakeBmc();
       login(bmc, headers);
       const device = openFake(bmc);
@@ -79,7 +79,7 @@ describe("a session whose Location does not serve", () => {
 });
 
 describe("a slow BMC", () => {
-  it("a slow BMC is left no log-in by a call that was aborted while it logged in", async () => {
+  it("a slow BMC is left no login by a call that was aborted while it logged in", async () => {
     await using bmc = await startFakeBmc();
     bmc.hold = () => delay(300);
     const device = openFake(bmc, { callTimeoutMs: 2_000, path: SYSTEM });
@@ -117,8 +117,8 @@ describe("a slow BMC", () => {
   });
 });
 
-describe("a log-in that says what is wrong", () => {
-  it("a log-in that says what is wrong is made by basic authentication if the BMC has sessions disabled", async () => {
+describe("a login that says what is wrong", () => {
+  it("a login that says what is wrong is made by basic authentication if the BMC has sessions disabled", async () => {
     for (const status of [403, 404, 405, 500, 503]) {
       await using bmc = await startFakeBmc();
       bmc.override = (request) => (isLogin(request) ? redfishError(status, "Base.1.8.ServiceDisabled") : undefined);
@@ -132,7 +132,7 @@ describe("a log-in that says what is wrong", () => {
     ["InsufficientPrivilege", /may not log in by Redfish/],
   ] as const) {
     for (const status of [401, 403]) {
-      it(`a refused login that names the privilege is PrivilegeTooLow by ${status} ${id}, and does not delay the next login`, async () => {
+      it(`a login that is refused with ${status} ${id} fails as PrivilegeTooLow, and does not delay the next login`, async () => {
         await using bmc = await startFakeBmc();
         bmc.override = (request) => (isLogin(request) ? redfishError(status, `Base.1.8.${id}`) : undefined);
         await using device = openFake(bmc);
@@ -149,7 +149,7 @@ describe("a log-in that says what is wrong", () => {
     [401, "PasswordChangeRequired"],
     [401, "InsufficientPrivilege"],
   ] as const) {
-    it(`a log-in that says what is wrong is PrivilegeTooLow if the session may do nothing (${status} ${id}), and is ended`, async () => {
+    it(`a session that may do nothing (${status} ${id}) fails as PrivilegeTooLow, and is ended`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = ({ path }) => (path === SYSTEM ? redfishError(status, `Base.1.8.${id}`) : undefined);
       const device = openFake(bmc, { path: SYSTEM });
@@ -178,7 +178,7 @@ describe("a plain HTTP address that redirects", () => {
 
 describe("a service that serves nothing over plain HTTP", () => {
   for (const status of [301, 403, 426]) {
-    it(`a service that serves nothing over plain HTTP is sent no password if it answers ${status} without an address`, async () => {
+    it(`a service that answers plain HTTP with ${status}, without the address of HTTPS, is sent no password`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = () => ({ status });
       await using device = openFake(bmc);
@@ -190,7 +190,7 @@ describe("a service that serves nothing over plain HTTP", () => {
 });
 
 describe("an identity that grows after a power-on", () => {
-  it("an identity that grows after a power-on is the same host's: the serial number comes after POST, and a new log-in", async () => {
+  it("an identity that grows after a power-on is the same host's: the serial number comes after POST, and a new login", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["SerialNumber"] = null;
     await using device = openFake(bmc);
@@ -219,7 +219,7 @@ describe("a reading of another host", () => {
     ["another UUID", { UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" }],
     ["another serial number, and no UUID", { SerialNumber: "SN-0002", UUID: null }],
   ] as const) {
-    it(`a reading of another host does not count as Off: ${what}`, async () => {
+    it(`a reading does not count as Off if the BMC now reports ${what}`, async () => {
       await using bmc = await startFakeBmc();
       await using device = openFake(bmc);
       await device.identify(forever());
@@ -235,14 +235,14 @@ describe("a reading of another host", () => {
 describe("an identity that changes while the host is off", () => {
   for (const [what, change] of [
     ["the UUID vanishes", { UUID: null }],
-    ["the UUID is all zeros", { UUID: "00000000-0000-0000-0000-000000000000" }],
-    ["the UUID is the default of firmware that has none", { UUID: "03000200-0400-0500-0006-000700080009" }],
-    ["the same in the other byte order", { UUID: "00020003-0004-0005-0006-000700080009" }],
-    ["the UUID is turned round", { UUID: "44454c4c-4200-1035-8051-b4c04f4e3732" }],
+    ["the UUID becomes all zeros", { UUID: "00000000-0000-0000-0000-000000000000" }],
+    ["the UUID becomes the default of firmware that has none", { UUID: "03000200-0400-0500-0006-000700080009" }],
+    ["the UUID becomes that default in the other byte order", { UUID: "00020003-0004-0005-0006-000700080009" }],
+    ["the UUID changes to the other byte order", { UUID: "44454c4c-4200-1035-8051-b4c04f4e3732" }],
     ["the serial number vanishes", { SerialNumber: "" }],
-    ["the serial number is a placeholder", { SerialNumber: "Not Specified" }],
+    ["the serial number becomes a placeholder", { SerialNumber: "Not Specified" }],
   ] as const) {
-    it(`an identity that changes while the host is off is not another host's, also after a new log-in: ${what}`, async () => {
+    it(`an identity stays that of the host if ${what} while the host is off, also after a new login`, async () => {
       await using bmc = await startFakeBmc();
       await using device = openFake(bmc);
       await device.identify(forever());
@@ -292,7 +292,7 @@ describe("a tag in quotes too many, or too few", () => {
     ['W/""a1""', '"a1"'],
     ['""a1""', '""a1""'],
   ] as const) {
-    it(`a tag in quotes too many, or too few ${given} is sent as ${wanted} if that is what the service compares with`, async () => {
+    it(`an ETag ${given} with too many or too few quotes is sent as ${wanted} if the service compares with that`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = ({ method, path, headers }) => {
         if (path !== SYSTEM) return undefined;

@@ -36,7 +36,7 @@ async function readTwice(device: ReturnType<typeof openFake>): Promise<string[]>
   return [(await device.readPower(forever())).state, (await device.readPower(forever())).state];
 }
 
-describe("which chassis has to be off as well", () => {
+describe("the chassis that must also be off", () => {
   const contents = { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }] } };
   for (const [what, chassis] of [
     ["the BMC's own module, which is always on", { ChassisType: "Module", ...contents }],
@@ -48,7 +48,7 @@ describe("which chassis has to be off as well", () => {
       { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }, { "@odata.id": `${SYSTEM}2` }] } },
     ],
   ] as const) {
-    it(`the chassis that has to be off as well is not ${what}`, async () => {
+    it(`the chassis that must also be off is not ${what}`, async () => {
       await using bmc = await startFakeBmc();
       bmc.chassis = { "@odata.id": CHASSIS, PowerState: "On", ...chassis };
       await using device = openFake(bmc);
@@ -91,12 +91,12 @@ describe("which chassis has to be off as well", () => {
   });
 });
 
-describe("a chassis that is not there yet, or contains nothing yet, as a BMC starts", () => {
+describe("a chassis that is missing or empty while a BMC starts", () => {
   for (const [what, answer] of [
-    ["not there", { status: 404 }],
+    ["missing", { status: 404 }],
     ["without its System", ok({ ChassisType: "RackMount", PowerState: "On" })],
   ] as const) {
-    it(`a chassis that is not there yet, or contains nothing yet, as a BMC starts, counts once it is filled in: ${what}`, async () => {
+    it(`a chassis that is ${what} while a BMC starts counts as soon as it is complete`, async () => {
       await using bmc = await startFakeBmc();
       const clock = handClock();
       bmc.chassis["PowerState"] = "On";
@@ -110,7 +110,7 @@ describe("a chassis that is not there yet, or contains nothing yet, as a BMC sta
     });
   }
 
-  it("a chassis that is not there yet, or contains nothing yet, as a BMC starts, counts at once after whatever may have been a restart", async () => {
+  it("a chassis that is missing or empty while a BMC starts, counts at once after whatever may have been a restart", async () => {
     await using bmc = await startFakeBmc();
     (bmc.system["Links"] as Json)["ManagedBy"] = [{ "@odata.id": "/redfish/v1/Managers/1" }];
     const manager = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" };
@@ -127,7 +127,7 @@ describe("a chassis that is not there yet, or contains nothing yet, as a BMC sta
     assert.deepEqual(await readTwice(device), ["Unknown", "Unknown"]);
   });
 
-  it("a chassis that is not there yet, or contains nothing yet, as a BMC starts, costs no request at each reading, if it never is", async () => {
+  it("a chassis that is missing or empty while a BMC starts, costs no request at each reading, if it never is", async () => {
     await using bmc = await startFakeBmc();
     const clock = handClock();
     const empty = [1, 2, 3, 4].map((id) => `/redfish/v1/Chassis/HGX_GPU_${id}`);
@@ -145,7 +145,7 @@ describe("a chassis that is not there yet, or contains nothing yet, as a BMC sta
 
 describe("a way to Off that is blocked is found while the host is on", () => {
   for (const status of [403, 500]) {
-    it(`a chassis that answers ${status} is an obstacle, unless powerChassis overrides it`, async () => {
+    it(`a chassis whose read fails with ${status} is an obstacle, unless powerChassis overrides it`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = ({ path }) => (path === CHASSIS ? redfishError(status, "Base.1.8.GeneralError") : undefined);
       await using device = openFake(bmc);
@@ -229,7 +229,7 @@ describe("the permissions of the account, if it may read them", () => {
       {},
     ],
   ] as const) {
-    it(`the permissions of the account, if it may read them, are found too low before an outage: ${what}`, async () => {
+    it(`the permissions of an account are found too low before an outage if the BMC shows ${what}`, async () => {
       await using bmc = await startFakeBmc();
       addAccounts(bmc, account, role);
       await using device = openFake(bmc, { path: SYSTEM });
@@ -242,21 +242,25 @@ describe("the permissions of the account, if it may read them", () => {
   }
 
   for (const [what, account, role] of [
-    ["a role that may", {}, { AssignedPrivileges: ["Login", "ConfigureComponents"] }],
-    ["privileges of the maker's own", {}, { AssignedPrivileges: ["Login"], OemPrivileges: ["ServerControl"] }],
-    ["a part of the maker's own", {}, { AssignedPrivileges: ["Login"], Oem: { Maker: { Rights: ["Power"] } } }],
-    ["an account of that name that is disabled", { Enabled: false }, { AssignedPrivileges: ["Login"] }],
+    ["a role that may order power", {}, { AssignedPrivileges: ["Login", "ConfigureComponents"] }],
+    ["privileges that the vendor defines", {}, { AssignedPrivileges: ["Login"], OemPrivileges: ["ServerControl"] }],
+    [
+      "an Oem part that the vendor defines",
+      {},
+      { AssignedPrivileges: ["Login"], Oem: { Maker: { Rights: ["Power"] } } },
+    ],
+    ["a disabled account of that name", { Enabled: false }, { AssignedPrivileges: ["Login"] }],
     ["a role of an account that may not even log in", {}, { AssignedPrivileges: [] }],
-    ["a role without a list", {}, {}],
+    ["a role without a list of privileges", {}, {}],
     [
       "an iLO's account with the privilege of virtual power",
       { Oem: { Hpe: { Privileges: { VirtualPowerAndResetPriv: true } } } },
       { AssignedPrivileges: ["Login"] },
     ],
     ["no role", { Links: {} }, {}],
-    ["another user's account alone", { UserName: "Fence" }, { AssignedPrivileges: ["Login"] }],
+    ["only the account of another user", { UserName: "Fence" }, { AssignedPrivileges: ["Login"] }],
   ] as const) {
-    it(`the permissions of the account, if it may read them, are no obstacle, and are left alone for an hour: ${what}`, async () => {
+    it(`the permissions of an account are no obstacle, and are not read again for an hour, if the BMC shows ${what}`, async () => {
       await using bmc = await startFakeBmc();
       const clock = handClock();
       addAccounts(bmc, account, role);
@@ -273,14 +277,14 @@ describe("the permissions of the account, if it may read them", () => {
     });
   }
 
-  for (const reply of [
-    { status: 401 },
-    { status: 403 },
-    { status: 500 },
-    "reset",
-    { status: 200, body: "<html>" },
+  for (const [what, reply] of [
+    ["a 401", { status: 401 }],
+    ["a 403", { status: 403 }],
+    ["a 500", { status: 500 }],
+    ["a closed connection", "reset"],
+    ["a page of HTML", { status: 200, body: "<html>" }],
   ] as const) {
-    it(`a read of the account's permissions that fails shows no obstacle and keeps the session: ${typeof reply === "string" ? reply : reply.status}`, async () => {
+    it(`a read of the account's permissions that fails with ${what} shows no obstacle and keeps the session`, async () => {
       await using bmc = await startFakeBmc();
       addAccounts(bmc, {}, {});
       const { override } = bmc;
@@ -461,7 +465,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.deepEqual(orders(bmc), ["PushPowerButton"]);
     }));
 
-  it("a power button that is all there is to power a host on is not pushed after a new log-in on a host that has come on meanwhile", () =>
+  it("a power button that is all there is to power a host on is not pushed after a new login on a host that has come on meanwhile", () =>
     withButton(async (bmc, clock) => {
       let denied = 0;
       bmc.override = ({ method, path }) => {

@@ -260,7 +260,7 @@ for (const [vendor, status, messageId] of [
   ["iLO", 400, "iLO.2.14.InvalidOperationForSystemState"],
   ["iDRAC", 409, "IDRAC.2.8.PSU501"],
 ] as const) {
-  test(`${vendor}'s refusal of an order for the state that is already there is no error; otherwise it is`, async () => {
+  test(`a refusal by ${vendor} is an error unless the host is already in the ordered state`, async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     bmc.override = ({ path }) => (path === RESET ? redfishError(status, messageId, "not in this state") : undefined);

@@ -43,7 +43,7 @@ test("the sessions are if SessionService is, if the root has no link to them", a
   assert.equal(logins(bmc), 1);
 });
 
-test("without sessions, or with a login that is not there, basic authentication serves", async () => {
+test("basic authentication is used if the BMC has no sessions or no login", async () => {
   for (const root of [ok({}), { status: 401 }, undefined]) {
     await using bmc = await startFakeBmc();
     bmc.override = ({ path }) => {
@@ -82,7 +82,7 @@ test("a wrong password is tried once by all drivers of a BMC together, and no mo
   await Promise.all(wrong.map((device) => device.close()));
 });
 
-test("where basic authentication is all there is, a wrong password is not tried by the next driver either", async () => {
+test("a wrong password is not tried by the next driver if the BMC has only basic authentication", async () => {
   await using bmc = await startFakeBmc();
   bmc.override = ({ path }) =>
     path === SESSIONS ? { status: 401 } : path === "/redfish/v1/" ? ok({ Systems: {} }) : undefined;
@@ -93,7 +93,7 @@ test("where basic authentication is all there is, a wrong password is not tried 
   assert.equal(bmc.log().filter((line) => line === `GET ${SYSTEM}`).length, 1);
 });
 
-test("where basic authentication is all there is, drivers of several hosts at once try a wrong password once together", async () => {
+test("drivers of several hosts try a wrong password only once together if the BMC has only basic authentication", async () => {
   await using bmc = await startFakeBmc();
   bmc.override = ({ path }) =>
     path === SESSIONS ? { status: 401 } : path === "/redfish/v1/" ? ok({ Systems: {} }) : undefined;
@@ -210,7 +210,7 @@ test("an expired session is replaced once, for reads and for orders", async () =
   assert.equal(bmc.sessions.size, 0);
 });
 
-test("after a new log-in nothing is ordered if another host answers than before", async () => {
+test("nothing is ordered after a new login if another host answers", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   const changes = (): string[] =>
@@ -241,7 +241,7 @@ test("after a new log-in nothing is ordered if another host answers than before"
   assert.equal(bmc.system["PowerState"], "Off");
 });
 
-test("after a new log-in over Redfish the host is identified again, once, before the next order is sent to it", async () => {
+test("the host is identified again, once, after a new login over Redfish and before the next order", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   const looks = (): number => bmc.log().filter((line) => line === `GET ${SYSTEM}`).length;

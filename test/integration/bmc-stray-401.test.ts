@@ -35,7 +35,7 @@ const isRead = ({ method, path }: Request): boolean => method === "GET" && path 
 const logins = (bmc: FakeBmc): number => bmc.requests.filter(isLogin).length;
 
 describe("a stray 401", () => {
-  it("a stray 401 to a log-in is sat out for each user of a BMC that has several", async () => {
+  it("a stray 401 to a login is not a refusal, for each of several users of a BMC", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     const asAnother = ({ method, path, body }: Request): Reply | undefined => {
@@ -64,7 +64,7 @@ describe("a stray 401", () => {
   });
 
   for (const count of [1, 2]) {
-    it(`a stray 401 to ${count} log-ins in a row, of a user who has logged in lately, is sat out`, async () => {
+    it(`a stray 401 to ${count} logins in a row is not a refusal, if the user has logged in lately`, async () => {
       await using bmc = await startFakeBmc();
       const clock = hastyClock();
       await openFake(bmc, { clock }).readPower(forever());
@@ -74,7 +74,7 @@ describe("a stray 401", () => {
       assert.deepEqual(clock.waits, [1_000, 2_000].slice(0, count));
     });
 
-    it(`a stray 401 to ${count} reads in a row, each in a session that was just given, is not a refusal`, async () => {
+    it(`a stray 401 to ${count} reads in a row, each in a new session, is not a refusal`, async () => {
       await using bmc = await startFakeBmc();
       stray(bmc, count, isRead);
       await using device = openFake(bmc);
@@ -92,7 +92,7 @@ describe("a stray 401", () => {
     assert.equal(bmc.system["PowerState"], "Off");
   });
 
-  it("a stray 401 to basic authentication that has worked is sat out", async () => {
+  it("a stray 401 to basic authentication that has worked before is not a refusal", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     await using device = openFake(bmc, { clock });
@@ -112,7 +112,7 @@ describe("a stray 401", () => {
 
 describe("sessions that a BMC has denied, rightly or not", () => {
   for (const denied of [1, 2, 3, 5, 9]) {
-    it(`sessions that a BMC has denied, rightly or not, are all ended: ${denied} reads were denied`, async () => {
+    it(`sessions that a BMC has denied are all ended after ${denied} reads that were denied, rightly or not`, async () => {
       await using bmc = await startFakeBmc();
       stray(bmc, denied, isRead);
       const device = openFake(bmc, { path: SYSTEM });
@@ -226,7 +226,7 @@ describe("a stray 401 to basic authentication while no session is free", () => {
     isLogin(request) ? redfishError(400, "Base.1.8.SessionLimitExceeded") : undefined;
   const isBasic = ({ headers }: Request): boolean => headers.authorization !== undefined;
 
-  it("a stray 401 to basic authentication while no session is free is sat out at its first use, of a user who has logged in lately", async () => {
+  it("a stray 401 to the first basic authentication while no session is free is not a refusal, if the user has logged in lately", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     const earlier = openFake(bmc, { clock });
@@ -244,7 +244,7 @@ describe("a stray 401 to basic authentication while no session is free", () => {
   });
 
   for (const username of ["fence", "another"]) {
-    it(`a stray 401 to basic authentication while no session is free costs no other device what has worked for it: ${username} is refused`, async () => {
+    it(`a stray 401 to basic authentication of ${username} while no session is free does not affect other devices`, async () => {
       await using bmc = await startFakeBmc();
       let aheadMs = 0;
       const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
@@ -271,10 +271,10 @@ describe("a stray 401 to basic authentication while no session is free", () => {
 
 describe("a password that was changed on the BMC", () => {
   for (const [what, elsewhere] of [
-    ["at the usual place", SESSIONS],
-    ["elsewhere", "/redfish/v1/Sessions"],
+    ["in the usual collection", SESSIONS],
+    ["in another collection", "/redfish/v1/Sessions"],
   ] as const) {
-    it(`a password that was changed on the BMC costs three log-ins at most, if sessions are made ${what}`, async () => {
+    it(`a password that was changed on the BMC is tried three times at most if the sessions are ${what}`, async () => {
       await using bmc = await startFakeBmc();
       const clock = hastyClock();
       let isChanged = false;
@@ -298,7 +298,7 @@ describe("a password that was changed on the BMC", () => {
         await using later = openFake(bmc, { clock, path: SYSTEM });
         await assert.rejects(later.readPower(forever()), hasCode("AuthFailed"));
       }
-      assert.ok(refused <= 3, `${refused} log-ins were refused`);
+      assert.ok(refused <= 3, `${refused} logins were refused`);
     });
   }
 });
@@ -339,13 +339,13 @@ describe("a password that was changed while basic authentication was in use", ()
   });
 });
 
-describe("a BMC that starts, and whose web server is up before Redfish is", () => {
+describe("a BMC whose web server starts before Redfish", () => {
   const notYet = (): Reply => ({ status: 404 });
 
   for (const [what, aheadMs, code] of [
-    ["is busy, where it has served Redfish before", 0, "Busy"],
-    ["is busy, where it last did 23 hours ago", 23 * 3_600_000, "Busy"],
-    ["is none of Redfish, where it last did 25 hours ago", 25 * 3_600_000, "Unsupported"],
+    ["a BMC without Redfish is busy if it has served Redfish before", 0, "Busy"],
+    ["a BMC without Redfish is busy if it served Redfish 23 hours ago", 23 * 3_600_000, "Busy"],
+    ["a BMC without Redfish is reported as such if it served Redfish 25 hours ago", 25 * 3_600_000, "Unsupported"],
   ] as const) {
     it(what, async () => {
       await using bmc = await startFakeBmc();
@@ -361,7 +361,7 @@ describe("a BMC that starts, and whose web server is up before Redfish is", () =
     });
   }
 
-  it("a BMC that starts, and whose web server is up before Redfish is, is believed no Off yet: it may have restarted", async () => {
+  it("a BMC whose web server starts before Redfish is not trusted with an Off yet, because it may have restarted", async () => {
     await using bmc = await startFakeBmc();
     const earlier = openFake(bmc, { path: SYSTEM });
     await earlier.forceOff(forever());

@@ -130,7 +130,7 @@ for (const vendor of VENDORS) {
   });
 }
 
-test("of a host of several Systems none is taken by chance", async () => {
+test("no System of a host with several Systems is chosen by chance", async () => {
   const vendor = VENDORS.find(({ path }) => path !== "");
   assert.ok(vendor !== undefined);
   await using bmc = await startFakeBmc();
@@ -140,7 +140,7 @@ test("of a host of several Systems none is taken by chance", async () => {
   assert.equal(state.power, "On");
 });
 
-test("of several Systems the one is taken that has the host's identity, if it alone has", async () => {
+test("the System with the identity of the host is chosen if it is the only one with it", async () => {
   const vendor = VENDORS.find(({ path }) => path !== "");
   assert.ok(vendor !== undefined);
   const other = "/redfish/v1/Systems/HGX_Baseboard_0";

@@ -170,7 +170,7 @@ const settings = (systemPath: string, name: string): Json => ({
 
 export const VENDORS: readonly Vendor[] = [
   {
-    name: "Dell iDRAC 8: sessions outside of the SessionService, 409 for no change",
+    name: "a host is fenced through a Dell iDRAC 8, with sessions outside of the SessionService and 409 for no change",
     ...idrac(`${ROOT}/Sessions`),
     sessions: { path: `${ROOT}/Sessions`, location: relative },
     quirk: (request, state) => {
@@ -181,7 +181,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "Dell iDRAC 9: a settings object for the boot order alone, On refused for a while after off",
+    name: "a host is fenced through a Dell iDRAC 9, with a settings object for the boot order alone and On refused for a while after off",
     ...idrac(SESSIONS),
     sessions: STANDARD,
     quirk: (request, state) => {
@@ -193,7 +193,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "Dell iDRAC 10: no If-Match on actions, weak tags, On refused with a 500",
+    name: "a host is fenced through a Dell iDRAC 10, with no If-Match on actions, weak ETags and On refused with a 500",
     ...idrac(SESSIONS),
     sessions: STANDARD,
     quirk: (request, state) => {
@@ -208,7 +208,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "HPE iLO 4: redirects to the path with a slash, gzip unasked, errors of its own form",
+    name: "a host is fenced through an HPE iLO 4, with redirects to the path with a slash, gzip that was not requested and its own form of errors",
     ...ilo("#ComputerSystem.1.0.1.ComputerSystem"),
     sessions: { path: `${SESSIONS}/`, location: (path) => `https://ilo-4.example${path}` },
     quirk: iloWays(({ method, path }, { resources }) => {
@@ -220,7 +220,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "HPE iLO 5: a session located by its own name, the boot mode read-only, success reported in an error body",
+    name: "a host is fenced through an HPE iLO 5, with a session located by its own host name, a read-only boot mode and success in an error body",
     ...ilo("#ComputerSystem.v1_10_0.ComputerSystem"),
     sessions: { path: `${SESSIONS}/`, location: (path) => `https://ilo-5.example${path}/` },
     quirk: iloWays((request) => {
@@ -232,7 +232,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "HPE iLO 6: 200 with a message for every order",
+    name: "a host is fenced through an HPE iLO 6, with 200 and a message for every order",
     ...ilo("#ComputerSystem.v1_17_0.ComputerSystem"),
     sessions: STANDARD,
     quirk: (request, state) =>
@@ -241,7 +241,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "Lenovo XCC: pending settings for the boot order alone, several chassis links",
+    name: "a host is fenced through a Lenovo XCC, with pending settings for the boot order alone and several chassis links",
     ...tree({
       id: "1",
       types: ["On", "Nmi", "GracefulShutdown", "GracefulRestart", "ForceOn", "ForceOff", "ForceRestart"],
@@ -272,7 +272,7 @@ export const VENDORS: readonly Vendor[] = [
     self.resources[bootPath] = { ...link(bootPath), Boot: standardBoot() };
     const tagged = requireTag('W/"1566514653"', 428);
     return {
-      name: "AMI MegaRAC (ASRock, Gigabyte, Lenovo TSM): future state, If-Match required, tasks named in the body",
+      name: "a host is fenced through AMI MegaRAC (ASRock, Gigabyte, Lenovo TSM), with future state, If-Match required and tasks named in the body",
       ...self,
       sessions: STANDARD,
       bootPath,
@@ -290,7 +290,7 @@ export const VENDORS: readonly Vendor[] = [
     } satisfies Vendor;
   })(),
   {
-    name: "Supermicro: ActionInfo, the boot mode forgotten when the target changes, messages in success",
+    name: "a host is fenced through a Supermicro BMC, with ActionInfo, a boot mode that is lost when the target changes and messages in success",
     ...tree({
       id: "1",
       reset: {
@@ -317,7 +317,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "OpenBMC: ActionInfo alone, a second System for the accelerators, a chassis that shows the power",
+    name: "a host is fenced through OpenBMC, with ActionInfo alone, a second System for the accelerators and a chassis that shows the power",
     ...tree({
       id: "system",
       reset: {
@@ -351,7 +351,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "Huawei and xFusion iBMC: every change needs the tag",
+    name: "a host is fenced through an iBMC of Huawei or xFusion, with every change needing the ETag",
     ...tree({ id: "1", types: ["On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi", "ForcePowerCycle"] }),
     sessions: STANDARD,
     quirk: (request, state) =>
@@ -362,7 +362,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "Cisco CIMC 3: names of its own for type, action and target; links as plain texts; no boot mode",
+    name: "a host is fenced through a Cisco CIMC 3, with its own names of type, action and target, links as plain texts and no boot mode",
     ...tree({
       id: "FCH0000V0AA",
       boot: {
@@ -387,7 +387,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "Fujitsu iRMC: lists what it takes in the present state alone, changes need the tag",
+    name: "a host is fenced through a Fujitsu iRMC, with a list of what it accepts in the present state alone and changes that need the ETag",
     ...tree({ id: "0" }),
     sessions: STANDARD,
     quirk: (request, state) => {
@@ -410,7 +410,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "Intel: an id of dots, no power in the chassis, placeholders for identity, no boot override",
+    name: "a host is fenced through an Intel BMC, with an id of dots, no power in the chassis, placeholders for identity and no boot override",
     ...tree({
       id: "............",
       chassis: { [`${ROOT}/Chassis/RackMount`]: { ChassisType: "RackMount" } },
@@ -422,7 +422,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: false,
   },
   {
-    name: "a least service: basic authentication before all but the root, no identity, no chassis, no lists",
+    name: "a host is fenced through a minimal service, with basic authentication for everything except the root, no identity, no chassis and no lists",
     ...tree({
       id: "0",
       chassis: {},

@@ -158,7 +158,7 @@ describe("ironfence check", () => {
     ["baremetalremediationtemplates", "templates"],
     ["configmaps", "pause"],
   ]) {
-    it(`ironfence check says which permission is missing if ${resource} may not be read, and does not pass it`, async () => {
+    it(`ironfence check says which permission is missing if ${resource} may not be read, and does not pass the check`, async () => {
       const match = { resource: resource ?? "", verbs: ["list", "get", "create"] as const };
       const give = kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
       const found = await results();

@@ -112,7 +112,7 @@ describe("ironfence drill while the cluster changes", () => {
     assert.deepEqual([left, isCordoned("node-6"), fixture.orders("node-6")], [0, false, []]);
   });
 
-  test("ironfence drill takes its remediation back if the host was not ordered off in time, and uncordons the node", async () => {
+  test("ironfence drill deletes its remediation and uncordons the node if the host was not ordered off in time", async () => {
     const onNote = when("is created", pause);
     const { code, err } = await fixture.drill("--node node-6 --yes --timeout 5s", { onNote });
     try {

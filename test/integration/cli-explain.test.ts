@@ -278,7 +278,7 @@ describe("ironfence explain on OKD", () => {
     return world;
   }
 
-  it("ironfence explain on OKD fails if the person may not read whether an upgrade goes on: the agent may, and need not stand still", async () => {
+  it("ironfence explain on OKD fails if the user may not read whether an upgrade is running, since the agent may and acts on it", async () => {
     const world = await okd();
     const match = { pathPrefix: "/apis/config.openshift.io/v1/clusterversions" };
     world.server.faults.inject({ match, times: 10, action: { kind: "status", status: 403 } });

@@ -38,7 +38,7 @@ async function cycle(): Promise<void> {
 }
 
 describe("detector: attempts", () => {
-  it("detector: attempts are remembered beyond recovery and restarts; once spent the node is left to the operator", async () => {
+  it("detector: attempts are remembered beyond recovery and restarts; when they are used up, the node is left to the operator", async () => {
     await enabled({}, { "ironfence.io/attempt-budget": "2/1h" });
     await cycle();
     assert.equal(remembered().length, 1);
@@ -84,7 +84,7 @@ describe("detector: attempts", () => {
   });
 
   for (const status of [403, 500]) {
-    it(`detector: a remediation that the API server answers with ${status} is counted until it is created`, async () => {
+    it(`detector: a remediation whose creation the API server answers with ${status} counts until it is created`, async () => {
       await enabled({}, {});
       const match = { verbs: ["create" as const], resource: "fences" };
       const action = { kind: "status" as const, status, message: "a webhook says no" };

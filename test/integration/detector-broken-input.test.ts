@@ -35,7 +35,7 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(world.told("Disabled").length, 1);
   });
 
-  it("while a template is missing no new remediation starts, and remediations in progress continue", async () => {
+  it("no new remediation starts while a template is missing, and remediations in progress continue", async () => {
     await enabled();
     await fenced("n1");
     world.server.collection(vendorType("FenceTemplate")).delete({ namespace: "fencing", name: "fence-template" });
@@ -112,7 +112,7 @@ describe("detector: what can be missing or broken", () => {
     );
   });
 
-  it("without the permission to list templates the detector reads them one by one", async () => {
+  it("the detector reads templates one by one without the permission to list them", async () => {
     world = new DetectorWorld();
     const forbidden = { kind: "status", status: 403 } as const;
     const path = "/apis/fence.example/v1/fencetemplates";

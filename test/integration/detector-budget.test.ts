@@ -65,7 +65,7 @@ describe("detector: escalation", () => {
     assert.equal(fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT], undefined);
   });
 
-  it("detector: escalation stands still while a change of conditions makes the node soon unhealthy again", async () => {
+  it("detector: escalation does not advance while a change of conditions makes the node soon unhealthy again", async () => {
     await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
     await fenced("n1", "A");
     await world.clock.advance(55_000);

@@ -172,7 +172,7 @@ describe("detector: the lease of a node", () => {
     await world.until("a CR", () => fenceOf("n1") !== undefined, 60_000);
   });
 
-  it("detector: the lease of a node is given back by a node that is well again before a CR could be made", async () => {
+  it("detector: the lease of a node is released if the node is healthy again before a CR could be made", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/fence.example/v1/namespaces/fencing/fences" };
     world.server.faults.inject({ match, times: 1_000, action: { kind: "status", status: 403 } });

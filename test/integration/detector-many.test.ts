@@ -72,7 +72,7 @@ describe("detector: where many nodes fail at once, in a cluster of more than 1,0
     assert.match(world.told("RemediationSkipped").join(), /healthy nodes selected by the selector is 810/);
   });
 
-  it("nothing starts that a node forbids which recovers while the watch is late", async () => {
+  it("no remediation starts for a node that recovers while the watch is late", async () => {
     await world.enabled({ nodes: NODE_COUNT });
     for (let index = 0; index < 40; index += 1) world.ready(`n${index}`, "Unknown");
     await advance(6_000);

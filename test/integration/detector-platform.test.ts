@@ -147,7 +147,7 @@ describe("detector: cluster upgrades", () => {
     assert.deepEqual(world.fences(), []);
   });
 
-  it("nothing starts if it may not be read whether one goes on", async () => {
+  it("detector: cluster upgrades postpone every remediation if the agent may not read whether one is running", async () => {
     okd();
     const match = { pathPrefix: "/apis/config.openshift.io/v1/clusterversions" };
     world.server.faults.inject({ match, times: 1_000, action: { kind: "status", status: 403 } });

@@ -66,18 +66,18 @@ function somebodysFence() {
 const REPRIEVES: [string, () => void][] = [
   ["is Ready again", () => world.ready("n1", "True")],
   [
-    "has failed again, if long ago by a clock that is wrong",
+    "has failed again, long ago by a wrong clock",
     () => {
       const lastTransitionTime = toTime(world.clock.nowMs() - 3_600_000);
       const conditions = [{ type: "Ready", status: "False", lastTransitionTime }];
       world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { status: { conditions } }, "status");
     },
   ],
-  ["is labelled out of the selector", () => world.label("n1", { pool: "elsewhere" })],
+  ["is no longer selected", () => world.label("n1", { pool: "elsewhere" })],
   ["is excluded", () => world.label("n1", { "remediation.medik8s.io/exclude-from-remediation": "true" })],
-  ["is gone", () => world.server.collection(NODES).delete({ name: "n1" })],
+  ["was deleted", () => world.server.collection(NODES).delete({ name: "n1" })],
   [
-    "is another one of that name, restored as it was",
+    "was replaced by another one with its name",
     () => {
       const nodes = world.server.collection<Node>(NODES);
       const { metadata, spec, status } = nodes.get({ name: "n1" }) ?? assert.fail();
@@ -88,9 +88,9 @@ const REPRIEVES: [string, () => void][] = [
   ],
 ];
 
-describe("detector: nothing is done to a node that, unseen by a watch that is held back,", () => {
+describe("detector: a node whose change a lagging watch does not show", () => {
   for (const [what, change] of REPRIEVES) {
-    it(what, async () => {
+    it(`a node that ${what} is not remediated, even if a lagging watch does not show it`, async () => {
       await world.enabled();
       world.ready("n1", "Unknown");
       await world.clock.advance(5_000);
@@ -106,21 +106,21 @@ describe("detector: nothing is done to a node that, unseen by a watch that is he
   }
 });
 
-describe("detector: no CR is made where, while the node's lease is being taken,", () => {
+describe("detector: a change while the lease of a node is being taken", () => {
   const cases: [string, () => void][] = [
     ...REPRIEVES.map(([what, change]): [string, () => void] => [`the node ${what}`, change]),
     ["the health check is paused", () => world.edit({ pauseRequests: ["upgrade"] })],
     ["the health check is deleted", () => world.server.collection(NODE_HEALTH_CHECKS).delete({ name: "check" })],
   ];
   for (const [what, change] of cases) {
-    it(what, async () => {
+    it(`no remediation is created if ${what} while the lease of the node is being taken`, async () => {
       await world.enabled();
       await meanwhile({ method: "POST", path: LEASE }, () => world.ready("n1", "Unknown"), change);
       assert.deepEqual(world.told("RemediationCreated"), []);
     });
   }
 
-  it("the node is Ready again, unseen by a watch that is held back", async () => {
+  it("no remediation is created if the node is Ready again while its lease is being taken, even if a lagging watch does not show it", async () => {
     await world.enabled();
     await meanwhile(
       { method: "POST", path: LEASE },
@@ -133,8 +133,8 @@ describe("detector: no CR is made where, while the node's lease is being taken,"
     assert.deepEqual(world.told("RemediationCreated"), []);
   });
 
-  for (const what of ["is Ready again", "is labelled out of the selector", "is gone"]) {
-    it(`the node ${what}; the lease is given back, which would keep a maintenance tool away`, async () => {
+  for (const what of ["is Ready again", "is no longer selected", "was deleted"]) {
+    it(`the lease of a node is released if the node ${what} while the lease is being taken`, async () => {
       const change = REPRIEVES.find(([name]) => name === what)?.[1] ?? assert.fail();
       await world.enabled();
       await meanwhile({ method: "POST", path: LEASE }, () => world.ready("n1", "Unknown"), change);
@@ -143,7 +143,7 @@ describe("detector: no CR is made where, while the node's lease is being taken,"
     });
   }
 
-  it("a maintenance tool takes it: it stays the tool's", async () => {
+  it("the lease of a node stays with a maintenance tool that takes it at the same time", async () => {
     await world.enabled();
     toolTakesLease(world.clock.nowMs() - 3_600_000);
     await meanwhile({ method: "PATCH", path: LEASE }, () => world.ready("n1", "Unknown"), toolTakesLease);
@@ -152,7 +152,7 @@ describe("detector: no CR is made where, while the node's lease is being taken,"
   });
 });
 
-describe("detector: a node that an older health check comes to select is left to the younger one that", () => {
+describe("detector: a node that an older health check comes to select", () => {
   /** Creates two health checks. Leases are released, because they alone would keep the two apart. */
   async function twoChecks(): Promise<void> {
     const match = { method: "POST", pathPrefix: LEASE };
@@ -176,7 +176,7 @@ describe("detector: a node that an older health check comes to select is left to
     assert.deepEqual(world.fences(), []);
   });
 
-  it("detector: a node that an older health check comes to select is left to the younger one that is about to", async () => {
+  it("detector: a node that an older health check comes to select is left to the younger one that is about to remediate it", async () => {
     await twoChecks();
     await meanwhile(
       { method: "POST", path: `${NAMESPACED}/as` },
@@ -188,8 +188,8 @@ describe("detector: a node that an older health check comes to select is left to
   });
 });
 
-describe("detector: of two control plane nodes under two health checks", () => {
-  it("one at a time is remediated, though the CR of the first is still on its way", async () => {
+describe("detector: two control plane nodes under two health checks", () => {
+  it("only one of two control plane nodes under two health checks is remediated, even if its CR does not exist yet", async () => {
     const role = { "node-role.kubernetes.io/control-plane": "" };
     world.node("cp0", role);
     world.node("cp1", { ...role, pool: "b" });
@@ -201,22 +201,22 @@ describe("detector: of two control plane nodes under two health checks", () => {
   });
 });
 
-describe("detector: a CR stays, though its deletion was decided, if meanwhile", () => {
+describe("detector: a CR whose deletion was decided", () => {
   const cases: [string, () => Promise<void>, cause: () => void, change: () => void][] = [
     [
-      "the node that had recovered is ill again",
+      "the node that had recovered has failed again",
       async () => undefined,
       () => world.ready("n1", "True"),
       () => world.ready("n1", "Unknown"),
     ],
     [
-      "the node that had been relabelled is selected again",
+      "the node that was not selected is selected again",
       async () => world.label("n1", { pool: "elsewhere" }),
       () => report("False"),
       () => world.label("n1", { pool: "a" }),
     ],
     [
-      "the node that was gone is there again, and ill",
+      "the node that was deleted is back and has failed",
       async () => undefined,
       () => world.server.collection(NODES).delete({ name: "n1" }),
       () => {
@@ -225,7 +225,7 @@ describe("detector: a CR stays, though its deletion was decided, if meanwhile", 
       },
     ],
     [
-      "its remediator, which had failed, is at work again",
+      "its remediator that had failed works again",
       async () => {
         report("False");
         await world.clock.advance(595_000);
@@ -241,7 +241,7 @@ describe("detector: a CR stays, though its deletion was decided, if meanwhile", 
     world.server.collection(vendorType("Fence")).mergePatch(key, { status: { conditions } }, "status");
   }
   for (const [what, prepare, cause, change] of cases) {
-    it(what, async () => {
+    it(`a remediation whose deletion was decided is kept if ${what} before that`, async () => {
       await world.enabled();
       const { metadata } = await world.fenced();
       await prepare();
@@ -254,7 +254,7 @@ describe("detector: a CR stays, though its deletion was decided, if meanwhile", 
   }
 });
 
-describe("detector: what belongs to another client when a write arrives stays so:", () => {
+describe("detector: an object that belongs to another client when a write arrives", () => {
   it("a remediation with the name of the one that is deleted is left alone", async () => {
     await world.enabled();
     const { metadata } = await world.fenced();
@@ -292,7 +292,7 @@ describe("detector: what belongs to another client when a write arrives stays so
     assert.equal(world.fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT], undefined);
   });
 
-  it("a lease that a maintenance tool takes while the agent returns it stays with the tool", async () => {
+  it("a lease that a maintenance tool takes while the agent releases it stays with the tool", async () => {
     await world.enabled();
     await world.fenced();
     await meanwhile({ method: "DELETE", path: LEASE }, () => world.ready("n1", "True"), toolTakesLease);

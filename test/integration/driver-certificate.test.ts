@@ -54,15 +54,15 @@ const STRANGE: readonly [what: string, Strange, code: BmcErrorCode][] = [
     "BadResponse",
   ],
   ["an Off with two nonces", { status: 200, headers: { "ironfence-nonce": "a, b" }, body: OFF }, "BadResponse"],
-  ["a refused time", { status: 401 }, "AuthFailed"],
-  ["a proxy that refuses", { status: 403 }, "BadResponse"],
-  ["a proxy without the certificate", { status: 400 }, "BadResponse"],
-  ["404 of a proxy", { status: 404 }, "BadResponse"],
+  ["a refusal because of the time", { status: 401 }, "AuthFailed"],
+  ["a refusal by a proxy", { status: 403 }, "BadResponse"],
+  ["that of a proxy without the certificate", { status: 400 }, "BadResponse"],
+  ["a 404 from a proxy", { status: 404 }, "BadResponse"],
   ["a redirect", { status: 307, headers: { location: "https://127.0.0.1:9/" } }, "Unsupported"],
-  ["a busy proxy", { status: 503 }, "Busy"],
-  ["an error", { status: 500 }, "BadResponse"],
-  ["a connection that is closed", "reset", "Unreachable"],
-  ["no answer", "hang", "Timeout"],
+  ["that of a busy proxy", { status: 503 }, "Busy"],
+  ["an error 500", { status: 500 }, "BadResponse"],
+  ["a closed connection", "reset", "Unreachable"],
+  ["missing", "hang", "Timeout"],
 ];
 
 let authority: CertificateAuthority;
@@ -183,7 +183,7 @@ describe("a driver server that knows the agent by its certificate", () => {
   });
 
   for (const [what, reply, code] of STRANGE) {
-    it(`an order and a reading for a client certificate fail as ${code} for ${what}, and are sent once`, async () => {
+    it(`an order and a reading with a client certificate fail as ${code} if the answer is ${what}, and are sent once`, async () => {
       await using server = await startServer();
       server.answerAlways(reply);
       const timeouts = { connectTimeoutMs: 10_000, callTimeoutMs: reply === "hang" ? 300 : 20_000 };

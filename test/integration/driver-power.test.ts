@@ -127,19 +127,19 @@ for (const [name, reply, code] of [
   ["a redirect", redirect, "Unsupported"],
   ["a redirect that is not signed", { ...redirect, signed: undefined } as never, "Unsupported"],
   ["a refused key", { status: 401 }, "AuthFailed"],
-  ["a lacking permission", { status: 403, signed: true }, "PrivilegeTooLow"],
-  ["a host that does not exist", { status: 404, signed: true }, "SystemNotFound"],
-  ["404 of a proxy", { status: 404 }, "BadResponse"],
-  ["a busy server", { status: 503, signed: true }, "Busy"],
-  ["a busy proxy", { status: 503 }, "Busy"],
-  ["an error of the server", { status: 500, signed: true, body: '{"error":"virsh is missing"}' }, "BadResponse"],
-  ["a wrong state", { status: 409, signed: true }, "Refused"],
-  ["an operation that is not offered", { status: 501, signed: true }, "Unsupported"],
-  ["another success", { status: 206, signed: true, body: '{"state":"Off"}' }, "BadResponse"],
+  ["a missing permission", { status: 403, signed: true }, "PrivilegeTooLow"],
+  ["a 404 for the host", { status: 404, signed: true }, "SystemNotFound"],
+  ["a 404 from a proxy", { status: 404 }, "BadResponse"],
+  ["a signed 503", { status: 503, signed: true }, "Busy"],
+  ["a 503 from a proxy", { status: 503 }, "Busy"],
+  ["a signed error 500", { status: 500, signed: true, body: '{"error":"virsh is missing"}' }, "BadResponse"],
+  ["a conflict of states", { status: 409, signed: true }, "Refused"],
+  ["a refusal of the operation", { status: 501, signed: true }, "Unsupported"],
+  ["another status of success", { status: 206, signed: true, body: '{"state":"Off"}' }, "BadResponse"],
   ["a status without a body", { status: 204, signed: true }, "BadResponse"],
   ["a broken connection", "reset", "Unreachable"],
 ] as const) {
-  test(`${name} is reported as ${code}`, async () => {
+  test(`an answer of a driver server that is ${name} is reported as ${code}`, async () => {
     await using server = await startFakeDriver();
     const device = server.open();
     server.override = () => reply;

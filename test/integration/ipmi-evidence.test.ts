@@ -34,7 +34,7 @@ describe("the SEL over IPMI", () => {
   });
 
   for (const isInParts of [false, true]) {
-    it(`the SEL over IPMI shows no password that stands in it${isInParts ? ", read in parts" : ""}`, async () => {
+    it(`the SEL over IPMI is shown without the password that an entry contains${isInParts ? ", if it is read in parts" : ""}`, async () => {
       await using world = await startIpmiWorld();
       world.bmc.logEvent("thermalTrip");
       const record = [1, 0, 0xe0, ...Buffer.from(`-${PASSWORD}-`)];

@@ -12,7 +12,7 @@ import { startIpmiWorld } from "./ipmi-fixture.ts";
 const wait = { clock, pollMs: 250, timeoutMs: 20_000, freshReads: 2 };
 
 for (const suite of [17, 3, 16, 2, 15, 1] as const satisfies readonly CipherSuiteId[]) {
-  test(`cipher suite ${suite}: identity, off, proven off, network boot, on, in one session that is ended`, async () => {
+  test(`a whole fence over IPMI with cipher suite ${suite} uses one session, and ends it`, async () => {
     const systemUUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
     await using world = await startIpmiWorld({
       host: { systemUUID, serialNumber: "SN-1" },
@@ -129,7 +129,7 @@ const COMPLETION_CODES = [
 ] as const;
 
 for (const [completionCode, code] of COMPLETION_CODES) {
-  test(`completion code ${completionCode.toString(16)} is ${code}, to orders and readings`, async () => {
+  test(`the completion code ${completionCode.toString(16)} over IPMI fails an order and a reading as ${code}`, async () => {
     await using world = await startIpmiWorld();
     const { mock, host } = world;
     mock.addFault({

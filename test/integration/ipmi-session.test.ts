@@ -98,7 +98,7 @@ test("an address with privilegelevel=OPERATOR requests only that privilege level
 });
 
 for (const status of [0x09, 0x0d]) {
-  test(`RAKP+ status ${status.toString(16)} to an administrator leads on to operator`, async () => {
+  test(`a login over IPMI that RAKP status ${status.toString(16)} refuses as Administrator continues as Operator`, async () => {
     await using world = await startIpmiWorld();
     world.mock.addFault({ steps: ["RAKP1"], times: 1, action: { type: "status", status } });
     await world.open().readPower(forever());
@@ -127,7 +127,7 @@ for (const action of [
   { type: "completionCode", completionCode: 0xcc },
   { type: "badChecksum" },
 ] as const) {
-  test(`a report of a BMC about its authentication does not prevent a login: ${JSON.stringify(action)}`, async () => {
+  test(`a login over IPMI does not depend on the BMC's report of its authentication: ${JSON.stringify(action)}`, async () => {
     await using world = await startIpmiWorld();
     world.mock.addFault({
       steps: ["GetChannelAuthenticationCapabilities"],
@@ -390,7 +390,7 @@ test("an order is refused and an Off is not believed if another host answers aft
   );
 });
 
-test("after a new log-in over IPMI the host is identified again, once, before the next order is sent to it", async () => {
+test("the host is identified again, once, after a new login over IPMI and before the next order", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   const asked = (): number => world.mock.steps().filter((step) => step === "GetSystemGUID").length;

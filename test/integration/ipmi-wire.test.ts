@@ -136,7 +136,7 @@ test("wrong checksums are tolerated if the authentication code vouches for the m
 });
 
 for (const suite of [1, 15] as const) {
-  test(`a wrong checksum counts with suite ${suite}, whose messages have no trailer`, async () => {
+  test(`an IPMI message with a wrong checksum is rejected with cipher suite ${suite}, whose messages have no trailer`, async () => {
     await using world = await startIpmiWorld({ mock: { suites: [suite] } });
     const device = world.open({ ipmi: { cipherSuites: [suite] }, callTimeoutMs: 1_500 });
     assert.equal((await device.readPower(forever())).state, "On");
@@ -151,7 +151,7 @@ for (const algorithms of [
   [1, 1, 0],
   [2, 2, 1],
 ] as const) {
-  test(`algorithms ${algorithms.join("/")}, which were not requested, are not agreed to`, async () => {
+  test(`a login over IPMI is not accepted with the algorithms ${algorithms.join("/")}, which were not requested`, async () => {
     await using world = await startIpmiWorld();
     world.mock.addFault({
       steps: ["OpenSession"],
@@ -178,7 +178,7 @@ void describe("handshakes on a bad wire", { concurrency: 5 }, () => {
     { type: "pad", bytes: 2_000 },
     { type: "garbage" },
   ] as const satisfies Action[]) {
-    test(`a handshake answer that is malformed once (${action.type}) leads to a new handshake, and one that always is fails the login`, async () => {
+    test(`a handshake answer over IPMI that is malformed once (${action.type}) leads to a new handshake, and one that is always malformed fails the login`, async () => {
       await using world = await startIpmiWorld({ mock: { sessionsMax: 64 } });
       for (const steps of LOGIN_STEPS) {
         const device = world.open();

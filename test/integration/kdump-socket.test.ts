@@ -45,7 +45,7 @@ describe("the socket for fence_kdump messages", () => {
     ["::", "127.0.0.1"],
     ["::", "::1"],
   ] as const)
-    it(`the socket for fence_kdump messages at ${host} hands those from ${to} to what follows that address`, () =>
+    it(`the socket for fence_kdump messages at ${host} delivers messages from ${to} to the remediation that waits for that address`, () =>
       receiving(host, async ({ port, messages, counts }) => {
         let received = 0;
         const unfollow = messages.follow(["n1", to], () => (received += 1));

@@ -123,7 +123,7 @@ test("a certificate that is replaced on disk is used from then on", async () => 
   await transport.close();
 });
 
-test("a token, and one in a file that rotates, its newline taken off", async () => {
+test("a token is read from the kubeconfig or from a file that rotates, without its newline", async () => {
   assert.equal((await whoAmI(kubeconfig("token", withCa(), { token: "t0" }))).authorization, "Bearer t0");
 
   write("token-file", "t1\n");

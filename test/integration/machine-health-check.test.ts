@@ -254,7 +254,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.until("the old one's owner is asked", () => asked().length === 1);
   });
 
-  it("MachineHealthChecks where upstream is weak makes a request that failed again, with pauses that double, and gives up none", async () => {
+  it("MachineHealthChecks where upstream is weak a request that failed, with pauses that double, and gives up none", async () => {
     const world = await serve(3);
     const uid = (): string | undefined => world.fences()[0]?.metadata.uid;
     const fail = (): void => {
@@ -280,7 +280,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.until("the request is gone", () => world.fences().length === 0);
   });
 
-  it("MachineHealthChecks where upstream is weak makes a request that failed again at once when its host can be fenced again", async () => {
+  it("MachineHealthChecks where upstream is weak a request that failed at once when its host can be fenced again", async () => {
     const world = await serve(3);
     const crd = new URL("../../deploy/crds/ironfence.io_fencingtargets.yaml", import.meta.url);
     world.management.load(readFileSync(crd, "utf8"));

@@ -145,15 +145,15 @@ function openApi(origin: string): Client {
 const FAILED = /^(BadResponse|Unreachable|Network|Timeout)$/;
 
 for (const client of ["bmc", "api"] as const) {
-  describe(`a server that the ${client} client asks`, () => {
+  describe(`an odd server that the ${client} client calls`, () => {
     for (const [what, served] of Object.entries(HOSTILE)) {
-      it(`a server that the ${client} client asks keeps a call no longer than its deadline, and fills no memory (${what})`, async () => {
+      it(`a server that sends ${what} to the ${client} client holds a call no longer than its deadline, and fills no memory`, async () => {
         const [end = ""] = await ask(served, 1, client);
         assert.match(end, FAILED);
       });
     }
 
-    it(`a server that the ${client} client asks answers a call once: a second answer is not that of the next call`, async () => {
+    it(`a server that answers a call of the ${client} client twice does not answer the next call with the second answer`, async () => {
       const twice = `${answer('{"asked":1}')}${answer('{"late":1}')}`;
       const ends = await ask({ serve: (socket) => socket.write(twice) }, 3, client);
       assert.ok(

@@ -25,7 +25,7 @@ const stateOf = async (outlet: OutletDriver): Promise<string> => (await outlet.r
 for (const mib of MIBS) {
   for (const isMetered of [true, false]) {
     const which = isMetered ? "with a meter" : "without a meter";
-    test(`an outlet ${which} by the table ${mib} is identified, switched off and on`, async () => {
+    test(`an outlet ${which} is identified, switched off and on by the table ${mib}`, async () => {
       await using world = await startSnmpWorld({ mib, isMetered });
       const outlet = world.open(1);
       const identity = await outlet.identify(signal);
@@ -249,7 +249,7 @@ const wrong: readonly [
   ["securityLevel", { snmp: { securityLevel: "authNoPriv" } }, "Unsupported", /securityLevel/],
 ];
 for (const [what, options, code, text] of wrong) {
-  test(`a wrong ${what} is refused at once, and says so`, async () => {
+  test(`a wrong ${what} for a PDU is refused at once, and the message names it`, async () => {
     await using world = await startSnmpWorld();
     await assert.rejects(world.open(1, options).readPower(signal), failsWith(code, text));
     assert.deepEqual(world.mock.requests, []);
@@ -257,7 +257,7 @@ for (const [what, options, code, text] of wrong) {
 }
 
 for (const as of ["plain", "signed", "otherEngine"] as const) {
-  test(`a stranger's answer (${as}) that comes before the PDU's is not believed`, async () => {
+  test(`a forged answer (${as}) that comes before the answer of the PDU is not believed`, async () => {
     await using world = await startSnmpWorld();
     const outlet = world.open(1);
     assert.equal(await stateOf(outlet), "On");
@@ -287,7 +287,7 @@ const wrongAnswers: readonly [what: string, action: object, code: BmcErrorCode][
   ["its answer after the deadline", { type: "delay", delayMs: 3_000 }, "Timeout"],
 ];
 for (const [what, action, code] of wrongAnswers) {
-  test(`a PDU that answers with ${what} shows no state`, async () => {
+  test(`a PDU that answers with ${what} shows no power state`, async () => {
     await using world = await startSnmpWorld();
     const outlet = world.open(1, { callTimeoutMs: 1_000, snmp: { mib: "APC-rPDU2" } });
     await outlet.forceOff(signal);
@@ -316,7 +316,7 @@ const orders: readonly [status: number, code: BmcErrorCode][] = [
   [5, "Refused"],
 ];
 for (const [status, code] of orders) {
-  test(`an order that the PDU refuses with error-status ${status} fails with ${code}`, async () => {
+  test(`an order that a PDU refuses with error-status ${status} fails as ${code}`, async () => {
     await using world = await startSnmpWorld();
     const outlet = world.open(1);
     world.mock.addFault({ steps: ["set"], action: { type: "errorStatus", status } });

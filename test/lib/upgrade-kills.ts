@@ -110,7 +110,7 @@ export function testUpgradeKills(rounds: number): void {
       const plan = kills
         .map(({ version, phase, afterMs, signal }) => `${version} ${signal} ${afterMs} ms after ${phase}`)
         .join(", ");
-      void test(`round ${round}: a fence ends well and leaves nothing: ${plan}, then ${last}`, async (context) => {
+      void test(`a fence ends well and leaves nothing on the node in round ${round}: ${plan}, then ${last}`, async (context) => {
         const { world } = scenario;
         const { api, bmc } = world;
         const victim = WORKERS[round % WORKERS.length] ?? "";

@@ -45,7 +45,7 @@ void describe("the night shift", () => {
   });
 
   void test(
-    "the night shift sees a threshold that holds, and of attempts that are spent",
+    "the night shift sees a threshold that prevents a remediation, and attempts that are used up",
     { timeout: 400_000 },
     async (t) => {
       const attempts = (): string => {
@@ -73,7 +73,7 @@ void describe("the night shift", () => {
       ]);
       await night.play(t, [
         {
-          name: "attempt budget spent",
+          name: "attempt budget used up",
           node: "worker-5",
           says: "no AttemptBudgetSpent",
           alert: "IronfenceAttemptsSpent",

@@ -21,7 +21,7 @@ void describe("the night shift with the real waiting time of a rule", () => {
   });
   after(() => night?.stop());
 
-  void test(`the night shift sees ${ALERT} when its rule has waited, not before, and no more when it is fixed`, async (t) => {
+  void test(`the night shift sees ${ALERT} when the waiting time of its rule is over, not before, and not after it is fixed`, async (t) => {
     const waitMs = (ALERTS.find(({ name }) => name === ALERT)?.forMinutes ?? assert.fail()) * 60_000;
     const { world } = night;
     const flags = [`--metrics-bind-address=${night.metrics}`];

@@ -26,9 +26,9 @@ async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> 
   await world.phase("n1", phase, 60_000);
 }
 
-describe("a remediation that is deleted leaves host and node as it found them", () => {
+describe("a remediation that is deleted leaves the host and the node as it found them", () => {
   for (const phase of WALK.slice(0, 5)) {
-    it(`a remediation that is deleted leaves host and node as it found them in ${phase}`, () =>
+    it(`a remediation that is deleted in ${phase} leaves the host and the node as it found them`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
         world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
@@ -43,9 +43,9 @@ describe("a remediation that is deleted leaves host and node as it found them", 
   }
 });
 
-describe("a remediation that the health check gave up stops in order and says so", () => {
+describe("a remediation that its health check gives up", () => {
   for (const phase of WALK.slice(0, 5)) {
-    it(`a remediation that the health check gave up stops in order and says so in ${phase}`, () =>
+    it(`a remediation that its health check gives up in ${phase} undoes what it did, and reports that`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
         const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
@@ -61,9 +61,9 @@ describe("a remediation that the health check gave up stops in order and says so
   }
 });
 
-describe("an agent that is killed and restarted finishes, with one power-off in all", () => {
+describe("an agent that is killed and restarted", () => {
   for (const phase of WALK.slice(1, 5)) {
-    it(`an agent that is killed and restarted finishes, with one power-off in all, in ${phase}`, () =>
+    it(`an agent that is killed in ${phase} and restarted finishes the fence with one power-off in all`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
         await world.killAgent();
@@ -81,7 +81,7 @@ describe("an agent that is killed and restarted finishes, with one power-off in 
   }
 
   for (const phase of [...WALK, "Succeeded"]) {
-    it(`an agent that is killed and restarted finishes, with one power-off in all, with the answer to the write that enters ${phase} lost`, () =>
+    it(`an agent that is killed when the answer to the write that enters ${phase} is lost finishes the fence with one power-off in all`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         let crashed: Promise<void> | undefined;

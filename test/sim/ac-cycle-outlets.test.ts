@@ -127,7 +127,7 @@ describe("a host whose outlets cut its mains power for an AC cycle", () => {
     ["drops what is stored of an AC cycle", { acCycle: null }],
     ["stores a state of its own for a minute", { phase: "Of9.9.9-PoweringOn" }],
   ] as const)
-    it(`a host whose outlets cut its mains power is powered on and cut off once if an agent of another build ${what}`, () =>
+    it(`a host whose outlets cut its mains power is cut off once and powered on if an agent of another build ${what}`, () =>
       withCycle("AlwaysOn", async (world) => {
         await untilCut(world);
         await world.killAgent();

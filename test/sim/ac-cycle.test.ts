@@ -284,7 +284,7 @@ describe("an AC cycle that must not be ordered", () => {
     }));
 
   for (const [what, hold] of Object.entries(HOLDS))
-    it(`an AC cycle that must not be ordered: ${what} while the power of its host is read`, () =>
+    it(`an AC cycle is not ordered if ${what} while the power of its host is read`, () =>
       World.run({}, async (world) => {
         holdDuringReading(world, hold, () => cycleOf(world) !== undefined);
         await fence(world, "done");
@@ -302,8 +302,8 @@ describe("an AC cycle that must not be ordered", () => {
     }));
 });
 
-describe("an AC cycle of a host whose taint stands", () => {
-  it("an AC cycle of a host whose taint stands is ordered only once it is off, by the agent that finds it", () =>
+describe("an AC cycle of a host whose node is tainted", () => {
+  it("an AC cycle of a host whose node is tainted is ordered only once it is off, by the agent that finds it", () =>
     World.run({}, async (world) => {
       let taints: Node["spec"]["taints"];
       let annotations: Record<string, string> = {};
@@ -357,7 +357,7 @@ describe("a host after an AC cycle", () => {
     }));
 
   for (const power of ["Off", "PoweringOn"] as const)
-    it(`a host after an AC cycle that has no effect is restored although its BMC says ${power} from then on`, () =>
+    it(`a host after an AC cycle without effect is restored although its BMC reports ${power} from then on`, () =>
       World.run({}, async (world) => {
         await fence(world, "ignored", { acCycleTimeout: "30s", timeout: "60s" });
         await world.phase("n1", "Restoring");

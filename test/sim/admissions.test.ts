@@ -172,7 +172,7 @@ describe("a place among the hosts that are remediated at once", () => {
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
     }));
 
-  it("a place among the hosts that are remediated at once is not kept by a host that stays off since its taint cannot be taken off", () =>
+  it("a place among the hosts that are remediated at once is not kept by a host that stays off because its taint cannot be removed", () =>
     World.run(ONE, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30s" });
@@ -233,7 +233,7 @@ describe("a host whose BMC never comes back", () => {
       await world.phase("n2", "Succeeded");
       assert.equal(world.remediation("n1")?.status?.phase, "Undoing");
       world.rack.bmc("n1").setReachability("up");
-      await world.until("n1 is let go", () => world.remediation("n1") === undefined);
+      await world.until("n1 is released", () => world.remediation("n1") === undefined);
       world.assertClean();
     }));
 });

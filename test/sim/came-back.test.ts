@@ -100,7 +100,7 @@ describe("a node that came back", () => {
     }));
 
   for (const how of ["pause", "maintenance"] as const) {
-    it(`a node that came back under ${how} is not powered off once that is over`, () =>
+    it(`a node that came back during a ${how} is not powered off when that ends`, () =>
       World.run({}, async (world) => {
         await fence(world);
         hold(world, how, true);

@@ -79,7 +79,7 @@ describe("a node that comes back while its BMC does not answer", () => {
     }));
 });
 
-describe("an undo whose power-off an agent before may have sent", () => {
+describe("an undo whose power-off an earlier agent may have sent", () => {
   for (const [what, begin] of [
     [
       "an agent whose clock is ten minutes behind",
@@ -95,7 +95,7 @@ describe("an undo whose power-off an agent before may have sent", () => {
       },
     ],
   ] as const)
-    it(`an undo whose power-off an agent before may have sent ends after the same time with ${what}`, () =>
+    it(`an undo whose power-off an earlier agent may have sent ends after the same time with ${what}`, () =>
       World.run({}, async (world) => {
         let killed: Promise<void> | undefined;
         world.onPhase("n1", "PoweringOff", () => void (killed ??= world.killAgent()));
@@ -112,8 +112,8 @@ describe("an undo whose power-off an agent before may have sent", () => {
       }));
 });
 
-describe("a host that an order of an agent before powers off late", () => {
-  const late = "a host that an order of an agent before powers off late";
+describe("a host that an order of an earlier agent powers off late", () => {
+  const late = "a host that an order of an earlier agent powers off late";
 
   /**
    * Ends the agent in a phase, and starts one whose clock is ten minutes ahead, so that every order appears old to it.
@@ -123,7 +123,7 @@ describe("a host that an order of an agent before powers off late", () => {
     await world.killAgent();
   }
 
-  it(`${late} is on again after an undo of an agent whose clock is ten minutes ahead`, () =>
+  it(`${late} is on again after an undo by an agent whose clock is ten minutes ahead`, () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").orderDelayMs = 60_000;

@@ -233,10 +233,10 @@ describe("a crash dump by an NMI", () => {
     }));
 
   for (const [what, moment] of [
-    ["between its intent and the NMI", "intent"],
+    ["between the intent and the NMI", "intent"],
     ["right after the NMI", "sent"],
   ] as const) {
-    it(`a crash dump by an NMI is not ordered again by the agent that follows one that ended ${what}`, () =>
+    it(`a crash dump by an NMI is not ordered again if the agent ended ${what}, by the next agent`, () =>
       World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
         await world.hang("n1");
         let killed: Promise<void> | undefined;

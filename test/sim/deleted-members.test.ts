@@ -72,7 +72,7 @@ describe("a member of etcd whose Node was deleted", () => {
         world.server.collection(FENCING_TARGETS).mergePatch(key as never, { status: { etcdMember: null } }, "status"),
     ],
   ] as const) {
-    it(`a member of etcd whose Node was deleted counts no longer when ${how}`, () =>
+    it(`a member of etcd whose Node was deleted no longer counts when ${how}`, () =>
       World.run(PLANE, async (world) => {
         await loseMembers(world);
         // This also holds for the leader that has observed the deletion.

@@ -31,13 +31,13 @@ interface Restart {
 }
 
 const RESTARTS: readonly Restart[] = [
-  { how: "for 3 s", downMs: 3_000 },
-  { how: "for 11 s", downMs: 11_000 },
-  { how: "for 18 s", downMs: 18_000 },
-  { how: "for 18 s, the manager four minutes before the switch", downMs: 18_000, aheadMs: 240_000 },
-  { how: "for 18 s, whose manager does not report when it has started", downMs: 18_000, isUndated: true },
+  { how: "down for 3 s", downMs: 3_000 },
+  { how: "down for 11 s", downMs: 11_000 },
+  { how: "down for 18 s", downMs: 18_000 },
+  { how: "down for 18 s, the manager four minutes before the switch", downMs: 18_000, aheadMs: 240_000 },
+  { how: "down for 18 s without a report of the start of the manager", downMs: 18_000, isUndated: true },
   {
-    how: "for 13 s, whose manager refuses connections meanwhile, and does not report when it has started",
+    how: "down for 13 s with a manager that refuses connections and does not report its start",
     downMs: 13_000,
     isUndated: true,
     refuses: true,
@@ -46,7 +46,7 @@ const RESTARTS: readonly Restart[] = [
 
 describe("a chassis whose manager and switch restart together", () => {
   for (const { how, downMs, aheadMs = 0, isUndated = false, refuses = false } of RESTARTS) {
-    it(`a chassis whose manager and switch restart together has no host released early that it reports off: ${how}`, async () => {
+    it(`a chassis whose manager and switch restart together, ${how}, has no host released early because it reports Off`, async () => {
       for (let seed = 1; seed <= PHASES; seed += 1) {
         await runEarly({ hosts: HOSTS, seed }, async (world) => {
           if (isUndated) for (const name of CHASSIS) world.faults.undated.add(name);
@@ -92,7 +92,7 @@ async function addSecondLevel(world: World): Promise<void> {
 }
 
 describe("a host with devices on two levels", () => {
-  it("no release is early by the second interface of a BMC that restarts with its switch, while the first one is not up", () =>
+  it("there is no early release by the second interface of a BMC that restarts with its switch, while the first one is not up", () =>
     runEarly({ hosts: HOSTS }, async (world) => {
       // Like IPMI, the second interface reports neither the start time of the BMC nor the power of a Chassis.
       world.faults.undated.add("n2");

@@ -20,7 +20,7 @@ const setTaints = (world: World, taints: Node["spec"]["taints"]): void =>
   void world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
 
 describe("the release of a node that still says that it is Ready", () => {
-  it("the release of a node that still says that it is Ready ends its pods, and does not put a taint on again that another client has taken off", () =>
+  it("the release of a node that still says that it is Ready ends its pods, and does not put a taint on again that another client has removed", () =>
     runEarly({}, async (world) => {
       world.createPod("n1", "db");
       world.holdPods();
@@ -91,7 +91,7 @@ describe("the release of a node that still says that it is Ready", () => {
       world.assertClean();
     }));
 
-  it("the release of a node that still says that it is Ready waits for the deletion of a pod that takes 1.9 s before it takes the taint off", () => {
+  it("the release of a node that still says that it is Ready waits for the deletion of a pod that takes 1.9 s before it removes the taint", () => {
     const hosts = ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 }));
     // Kubernetes does not evict pods because of the taint.
     return runEarly({ hosts, controllers: { taintEviction: false } }, async (world) => {

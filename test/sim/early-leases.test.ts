@@ -14,14 +14,14 @@ const leaseVersion = (world: World, name: string): string | undefined =>
 const SEEN_MS = 65_000;
 
 describe("leases that are older than the configuration of their kubelets", () => {
-  it("no release is early of a node that lives and renews every 30 s, though its BMC says Off for 40 s", () =>
+  it("there is no early release of a node that lives and renews every 30 s, though its BMC says Off for 40 s", () =>
     runEarly(TAKEN_OVER, async (world) => {
       world.rack.bmc("n1").pretendPower("Off", 45_000);
       await world.clock.advance(120_000);
       assert.deepEqual(ordersOfAgent(world), []);
     }));
 
-  it("no release is early of a node that lives and renews every 30 s, whose BMC leads to another host that is off", () =>
+  it("there is no early release of a node that lives and renews every 30 s, whose BMC leads to another host that is off", () =>
     runEarly(TAKEN_OVER, async (world) => {
       await world.clock.advance(SEEN_MS);
       world.createPod("n1", "db");
@@ -35,7 +35,7 @@ describe("leases that are older than the configuration of their kubelets", () =>
       }
     }));
 
-  it("no release is early of a node that lives and renews every 30 s, whose BMC leads to another host that is off, by an agent that takes over after the renewal", () =>
+  it("there is no early release of a node that lives and renews every 30 s, whose BMC leads to another host that is off, by an agent that takes over after the renewal", () =>
     runEarly(TAKEN_OVER, async (world) => {
       await world.clock.advance(2 * SEEN_MS);
       world.createPod("n1", "db");

@@ -3,7 +3,7 @@ import { it } from "node:test";
 import { BEFORE_UNKNOWN_MS, begun, runEarly } from "./early-world.ts";
 import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
 
-it("no release is early of a host whose plugs were moved before its outlets were switched off by hand", () =>
+it("there is no early release of a host whose plugs were moved before its outlets were switched off by hand", () =>
   runEarly({}, async (world) => {
     giveOutlets(world, "n1");
     storeEnrolment(world, "n1");

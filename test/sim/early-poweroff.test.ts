@@ -35,9 +35,9 @@ function sayNotReady(world: World): void {
 
 const offsOf = (world: World): number => world.powerLog.filter((entry) => entry === "n1 ForceOff").length;
 
-describe("poweroff without a cordon", () => {
+describe("a poweroff without a cordon", () => {
   for (const forMs of SHUTDOWNS_MS) {
-    it(`poweroff without a cordon moves the pods once the host is off, and the host stays off as long as without ironfence: ${forMs} ms from the end of its kubelet`, () =>
+    it(`a poweroff without a cordon moves the pods once the host is off, ${forMs} ms after its kubelet ended, and the host stays off as long as without ironfence`, () =>
       runEarly({ hosts: HOSTS }, async (world) => {
         world.createPod("n1", "db");
         await world.clock.advance(forMs % 7_000);
@@ -54,7 +54,7 @@ describe("poweroff without a cordon", () => {
   }
 
   for (const forMs of SHUTDOWNS_MS) {
-    it(`poweroff without a cordon starts nothing early if the kubelet says that the node is shutting down: ${forMs} ms before the power is off`, () =>
+    it(`a poweroff without a cordon starts nothing early if the kubelet reports the shutdown of its node, ${forMs} ms before the power is off`, () =>
       runEarly({ hosts: HOSTS }, async (world) => {
         world.createPod("n1", "db");
         await world.clock.advance(forMs % 7_000);
@@ -69,7 +69,7 @@ describe("poweroff without a cordon", () => {
       }));
   }
 
-  it("poweroff without a cordon leaves the host to the user who powers it on again, at every step of its release", async () => {
+  it("a poweroff without a cordon leaves the host to the user who powers it on again, at every step of its release", async () => {
     let effects = Infinity;
     for (let at = 0; at < effects; at += 1) {
       let seen = 0;

@@ -150,7 +150,7 @@ describe("a host that comes back before the duration of its node is over", () =>
       ({ host, call, atMs }) => host === "n1" && call === "readPower" && atMs > world.clock.nowMs() - 100,
     );
   for (const [when, bootMs, arrange] of cases) {
-    it(`a host that comes back before the duration of its node is over, ${when}, is not forced off again, and its node is free within 10 s`, () =>
+    it(`a host that comes back before the duration of its node is over, ${when}, is not forced off again, and its node is untainted within 10 s`, () =>
       runEarly({ hosts: ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs })) }, async (world) => {
         world.createPod("n1", "db");
         world.holdPods();
@@ -215,7 +215,7 @@ describe("a target whose devices power another host", () => {
     }));
 });
 
-describe("no release is early", () => {
+describe("there is no early release", () => {
   const patchTarget = (world: World, content: Record<string, unknown>, subresource?: "status"): void =>
     void world.server
       .collection<FencingTarget>(FENCING_TARGETS)
@@ -280,7 +280,7 @@ describe("no release is early", () => {
     ["while its BMC does not answer", (world) => world.rack.bmc("n1").setReachability("silent")],
   ];
   for (const [name, arrange] of cases) {
-    it(`no release is early ${name}`, () =>
+    it(`there is no early release ${name}`, () =>
       runEarly({}, async (world) => {
         world.createPod("n1", "db");
         await arrange(world);
@@ -298,7 +298,7 @@ describe("no release is early", () => {
     { workloadRelease: "DeleteNode" },
     { type: "Reprovision" },
   ]) {
-    it(`no release is early with a template of ${Object.values(strategy).join()}`, () =>
+    it(`there is no early release with a template of ${Object.values(strategy).join()}`, () =>
       runEarly({ strategy }, async (world) => {
         cutPower(world, "n1");
         await world.clock.advance(BEFORE_UNKNOWN_MS);
@@ -307,7 +307,7 @@ describe("no release is early", () => {
   }
 
   const unwanted: [string, EarlyOptions][] = [
-    ["under a health check that says no", { annotations: { "ironfence.io/skip-duration-if-off": "false" } }],
+    ["under a health check that does not allow it", { annotations: { "ironfence.io/skip-duration-if-off": "false" } }],
     ["of a node that no health check covers", { selector: { matchLabels: { "kubernetes.io/hostname": "n2" } } }],
     [
       "with a template of another project",
@@ -315,7 +315,7 @@ describe("no release is early", () => {
     ],
   ];
   for (const [name, options] of unwanted) {
-    it(`no release is early ${name}, and no BMC is called for one`, () =>
+    it(`there is no early release ${name}, and no BMC is called for one`, () =>
       runEarly(options, async (world) => {
         const calls = world.devices.calls.length;
         cutPower(world, "n1");
@@ -325,7 +325,7 @@ describe("no release is early", () => {
       }));
   }
 
-  it("no release is early of a node that no health check covers any more, and no BMC is called for one", () =>
+  it("there is no early release of a node that no health check covers any more, and no BMC is called for one", () =>
     runEarly({}, async (world) => {
       const selector = { matchLabels: { "kubernetes.io/hostname": "n2" }, matchExpressions: null };
       world.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name: "all" }, { spec: { selector } });
@@ -337,7 +337,7 @@ describe("no release is early", () => {
       assert.equal(world.devices.calls.length, calls);
     }));
 
-  it("no release is early of a host that hangs, whose BMC is called a few times", () =>
+  it("there is no early release of a host that hangs, whose BMC is called a few times", () =>
     runEarly({}, async (world) => {
       const calls = world.devices.calls.length;
       world.rack.host("n1").hang();
@@ -354,7 +354,7 @@ describe("no release is early", () => {
       assert.equal(begun(world).length, 0);
     }));
 
-  it("no release is early before 23 s of silence if one device alone says that the host is off", () =>
+  it("there is no early release before 23 s of silence if one device alone says that the host is off", () =>
     runEarly({}, async (world) => {
       world.faults.alone.add("n1");
       const renewed = (): string | undefined =>
@@ -365,14 +365,14 @@ describe("no release is early", () => {
       assert.ok(silentMs >= 22_900 && silentMs < 26_000, `${silentMs} ms`);
     }));
 
-  it("no release is early of a node that lives, though its BMC says Off", () =>
+  it("there is no early release of a node that lives, though its BMC says Off", () =>
     runEarly({}, async (world) => {
       world.rack.bmc("n1").pretendPower("Off", 600_000);
       await world.clock.advance(120_000);
       assert.equal(begun(world).length, 0);
     }));
 
-  it("no release is early of a node whose BMC leads to another host that is off and reports the UUID of this one", () =>
+  it("there is no early release of a node whose BMC leads to another host that is off and reports the UUID of this one", () =>
     runEarly({}, async (world) => {
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
       world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
@@ -381,7 +381,7 @@ describe("no release is early", () => {
       assert.equal(begun(world).filter(({ metadata }) => metadata.name === "n1").length, 0);
     }));
 
-  it("no release is early of a node whose lease is deleted and made again", () =>
+  it("there is no early release of a node whose lease is deleted and made again", () =>
     runEarly({}, async (world) => {
       world.rack.bmc("n1").pretendPower("Off", 600_000);
       for (let count = 0; count < 4; count += 1) {
@@ -391,7 +391,7 @@ describe("no release is early", () => {
       assert.equal(begun(world).length, 0);
     }));
 
-  it("no release is early while half of the nodes that must be healthy are silent, and nothing is ordered", () => {
+  it("there is no early release while half of the nodes that must be healthy are silent, and nothing is ordered", () => {
     const hosts = Array.from({ length: 32 }, (_, index) => ({ name: `n${index + 1}`, ...INSTANT }));
     return runEarly({ hosts, minHealthy: 17 }, async (world) => {
       for (const { name } of hosts.slice(0, 16)) cutPower(world, name);
@@ -401,7 +401,7 @@ describe("no release is early", () => {
     });
   });
 
-  it("no release is early while many nodes are silent although their hosts are on, and at most 8 of these hosts are read", () => {
+  it("there is no early release while many nodes are silent although their hosts are on, and at most 8 of these hosts are read", () => {
     const hosts = Array.from({ length: 40 }, (_, index) => ({ name: `n${index + 1}`, ...INSTANT }));
     return runEarly({ hosts }, async (world) => {
       const from = world.devices.calls.length;
@@ -413,7 +413,7 @@ describe("no release is early", () => {
     });
   });
 
-  it("no release is early within 30 s of a call of the agent that the API server failed", () =>
+  it("there is no early release within 30 s of a call of the agent that the API server failed", () =>
     runEarly({}, async (world) => {
       cutPower(world, "n1");
       const from = world.devices.calls.length;
@@ -426,7 +426,7 @@ describe("no release is early", () => {
       assert.equal(begun(world).length, 0);
     }));
 
-  it("no release is early by a watch on leases that lags: each lease is read live before any BMC is called", () =>
+  it("there is no early release by a watch on leases that lags: each lease is read live before any BMC is called", () =>
     runEarly({}, async (world) => {
       const calls = world.devices.calls.length;
       world.server.faults.lagWatches({ client: "agent", pathPrefix: "/apis/coordination.k8s.io" }, 60_000);
@@ -436,7 +436,7 @@ describe("no release is early", () => {
       world.server.faults.lagWatches({ client: "agent", pathPrefix: "/apis/coordination.k8s.io" }, 0);
     }));
 
-  it("no release is early of a host that its system shuts down: its node says so before it is off", () =>
+  it("there is no early release of a host that its system shuts down: its node says so before it is off", () =>
     runEarly({}, async (world) => {
       const lastTransitionTime = toTime(world.clock.nowMs());
       const conditions = [

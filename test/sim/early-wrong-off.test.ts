@@ -53,8 +53,8 @@ function edit(world: World): void {
     .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { devices } });
 }
 
-describe("a BMC that says Off of another host", () => {
-  it("a BMC that says Off of another host, found out by renewals in the same boot, fails the remediation and bars its target until that is edited", () =>
+describe("a BMC that reports Off of another host", () => {
+  it("a BMC that reports Off of another host, found out by renewals in the same boot, fails the remediation and bars its target until that is edited", () =>
     runEarly({}, async (world) => {
       world.createPod("n1", "db");
       world.holdPods();
@@ -88,9 +88,9 @@ describe("a BMC that says Off of another host", () => {
     }));
 });
 
-describe("a BMC that says Off of its own host, which is on", () => {
+describe("a BMC that reports Off for its running host", () => {
   for (const seconds of [17, 20, 30]) {
-    it(`a BMC that says Off of its own host, which is on, has the host forced off if the kubelet is down for ${seconds} s, before its pods are released`, () =>
+    it(`a BMC that reports Off for its running host has the host forced off before its pods are released, if the kubelet is down for ${seconds} s`, () =>
       runEarly({}, async (world) => {
         world.createPod("n1", "db");
         world.rack.bmc("n1").pretendPower("Off", 600_000);
@@ -104,7 +104,7 @@ describe("a BMC that says Off of its own host, which is on", () => {
       }));
   }
 
-  it("a BMC that says Off of its own host, which is on, does nothing to the host if the kubelet is down for less than 16 s", () =>
+  it("a BMC that reports Off for its running host, does nothing to the host if the kubelet is down for less than 16 s", () =>
     runEarly({}, async (world) => {
       world.createPod("n1", "db");
       world.rack.bmc("n1").pretendPower("Off", 600_000);
@@ -117,7 +117,7 @@ describe("a BMC that says Off of its own host, which is on", () => {
 
 describe("a BMC whose readings are old", () => {
   for (const lateMs of [5_000, 15_000, 25_000]) {
-    it(`a BMC whose readings are old, and show Off ${lateMs / 1_000} s late, has its host released once they show it`, () =>
+    it(`a BMC whose readings are ${lateMs / 1_000} s old has its host released as soon as they show Off`, () =>
       runEarly({}, async (world) => {
         world.createPod("n1", "db");
         world.rack.bmc("n1").freezePower(lateMs);

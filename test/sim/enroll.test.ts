@@ -272,7 +272,7 @@ describe("ironfence enroll", () => {
     ["the switch of a node that resets itself when it is cut off", 20_000],
     ["the switch of a node that resets itself after the outlets are on again", 75_000],
   ] as const) {
-    it(`outlets that feed ${what} are not enrolled, although node and BMC fall silent`, () =>
+    it(`outlets that feed ${what} are not enrolled, although the node stops reporting and the BMC stops answering`, () =>
       inMaintenance({ addresses: [FIRST] }, async (world) => {
         const host = world.rack.host("n1");
         world.devices.pdus.plug(SECOND, []);

@@ -67,7 +67,7 @@ describe("the cause of death", () => {
     ["an hour ahead", 3_600_000],
     ["a day behind", -86_400_000],
   ] as const) {
-    it(`the cause of death is dated right by a BMC whose clock is ${which}`, () =>
+    it(`the cause of death has the right time although the clock of the BMC is ${which}`, () =>
       World.run({}, async (world) => {
         const evidence = await fence(world, ({ rack }) => {
           rack.bmc("n1").clockAheadMs = aheadMs;
@@ -83,7 +83,7 @@ describe("the cause of death", () => {
     ["Infinity", Infinity],
     ["a time of the year 9999", Date.UTC(9999, 0) - Date.UTC(2026, 0)],
   ] as const) {
-    it(`the cause of death is stored, and holds no fence up, if the clock of the BMC shows ${what}`, () =>
+    it(`the cause of death is stored, and delays no fence, if the clock of the BMC shows ${what}`, () =>
       World.run({}, async (world) => {
         const evidence = await fence(world, ({ rack }) => {
           rack.bmc("n1").clockAheadMs = aheadMs;

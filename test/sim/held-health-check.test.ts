@@ -31,7 +31,7 @@ describe("the metric of a health check that is held", () => {
       assert.deepEqual(await counted(world), ["Remediating None"]);
     }));
 
-  it("the metric of a health check that is held shows a pause request, and is well again when it is taken back", () =>
+  it("the metric of a held health check shows its pause request, and clears when the request is removed", () =>
     World.run({ detector: true }, async (world) => {
       createCheck(world, { minHealthy: 1, pauseRequests: ["upgrade of the firmware"] });
       await world.clock.advance(5_000);

@@ -21,8 +21,8 @@ async function fence(world: World, strategy: Record<string, unknown> = {}): Prom
 }
 
 for (const how of ["pause", "maintenance"] as const) {
-  describe(`${how} that is stored`, () => {
-    it(`${how} that is stored keeps a host from being powered off though no watch shows it`, () =>
+  describe(`a ${how} that is stored`, () => {
+    it(`a ${how} that is stored keeps a host from being powered off although no watch shows it`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         const group = how === "pause" ? "/api/v1/namespaces" : "/apis/ironfence.io/v1alpha1/namespaces";
@@ -64,7 +64,7 @@ describe("a hold that is stored", () => {
       ["have no answer", { kind: "hang" }, 150],
       ["have no answer, and its BMC is slow", { kind: "hang" }, 700],
     ] as const) {
-      it(`a hold that is stored leaves no host off if looks at ${what} ${how}`, () =>
+      it(`a hold that is stored leaves no host off if reads of ${what} ${how}`, () =>
         World.run({ interference: { latencyMs: () => latencyMs } }, async (world) => {
           await fence(world);
           const match = { method: "GET", watch: false, pathPrefix, client: "agent" } as const;
@@ -81,7 +81,7 @@ describe("a hold that is stored", () => {
     ["the stop switch", `/api/v1/namespaces/${NAMESPACE}/configmaps/ironfence-pause`],
     ["the target", `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/n1`],
   ] as const) {
-    it(`a hold that is stored is taken to hold power-offs, and says so, if ${what} cannot be looked at`, () =>
+    it(`a hold that is stored still holds power-offs, and reports that, if ${what} cannot be read`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         const match = { method: "GET", watch: false, pathPrefix: path, client: "agent" } as const;
@@ -207,7 +207,7 @@ describe("a host that reads Off while a further power-off of it is held", () => 
     }));
 
   for (const how of ["pause", "maintenance"] as const) {
-    it(`a host that reads Off while a further power-off of it is held is proven off and released in spite of ${how}, if the last one was sent`, () =>
+    it(`a host that reads Off during a ${how} is proven off and released, if its last power-off was sent`, () =>
       World.run({}, async (world) => {
         await fence(world, { powerOffTimeout: "60s" });
         hold(world, how, true);
@@ -239,7 +239,7 @@ describe("maintenance of a target", () => {
 
 describe("a pause that ends by itself", () => {
   for (const agentAheadMs of [0, 600_000]) {
-    it(`a pause that ends by itself ends by the API server's clock, if that of the agent is ${agentAheadMs / 60_000} minutes ahead`, () =>
+    it(`a pause that ends by itself ends by the API server's clock if the agent's clock is ${agentAheadMs / 60_000} minutes ahead`, () =>
       World.run({ agentAheadMs }, async (world) => {
         await world.hang("n1");
         world.pause(true, new Date(world.clock.nowMs() + 300_000).toISOString());

@@ -113,7 +113,7 @@ describe("durations without sense", () => {
         world.assertClean();
       }));
 
-    it(`a ${field} of a million years is not a reason to stop half-way`, () =>
+    it(`a ${field} of a million years does not stop a remediation`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.remediate("n1", { ...QUICK, [field]: "9999999999h" });

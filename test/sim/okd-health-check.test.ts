@@ -193,20 +193,20 @@ describe("a MachineHealthCheck of OKD", () => {
 describe("a Machine that a health check of OKD is about to delete", () => {
   /** Changes between the decision and the live read that the view does not show yet. */
   const changes: Record<string, (okd: Okd, world: World) => void> = {
-    "is of the control plane now": (okd) =>
+    "now belongs to the control plane": (okd) =>
       okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-type": "master" } } }),
-    "has lost its controller now": (okd) => okd.patch("m1", { metadata: { ownerReferences: null } }),
-    "is another one of its name now": (okd) => {
+    "no longer has a controller": (okd) => okd.patch("m1", { metadata: { ownerReferences: null } }),
+    "was replaced by another one with its name": (okd) => {
       okd.delete("m1");
       okd.createMachine("m1", undefined);
     },
-    "has a node that is Ready now": (_okd, world) => {
+    "now has a node that is Ready": (_okd, world) => {
       const conditions = [{ type: "Ready", status: "True", lastTransitionTime: toTime(world.clock.nowMs()) }];
       world.server.collection(NODES).mergePatch({ name: "n1" }, { status: { conditions } }, "status");
     },
   };
   for (const [what, change] of Object.entries(changes)) {
-    it(`a Machine that a health check of OKD is about to delete is kept if a live read shows that it must not go (it ${what})`, () => {
+    it(`a Machine that a health check of OKD is about to delete is kept if a live read shows that it ${what}`, () => {
       let act: (() => void) | undefined;
       const onRequest = (request: string): void => {
         if (request !== "GET machines/m1") return;
@@ -258,7 +258,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       await world.until("it is asked for", () => okd.annotation("m1", REQUEST) !== undefined);
     }));
 
-  it("a MachineHealthCheck of OKD with external-baremetal never takes a request back: its remediator may keep the host off", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal never withdraws a request: its remediator may keep the host off", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck({}, EXTERNAL);
       const host = await world.hang("n1");

@@ -145,7 +145,7 @@ describe("external remediation of an OKD Machine", () => {
 
 describe("a request of an OKD Machine that is withdrawn", () => {
   for (const phase of ["PoweringOff", "PoweringOn", "Rejoining"]) {
-    it(`a request of an OKD Machine that is withdrawn is taken back: the host is on, and nothing of ironfence is left (${phase})`, () =>
+    it(`a request of an OKD Machine that is withdrawn in ${phase} is undone: the host is on, and nothing of ironfence is left`, () =>
       Okd.run({}, async (okd, world) => {
         world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { rack: "r1" } } });
         await world.hang("n1");

@@ -95,7 +95,7 @@ describe("a remediation whose finalizer is removed by force", () => {
 });
 
 describe("labels of a Node that was deleted for a remediation which is then removed by force", () => {
-  it("labels of a deleted Node whose remediation is removed by force are named with the command that sets them, and given back when the node joins again", () =>
+  it("labels of a deleted Node whose remediation is removed by force are named with the command that sets them, and restored when the node joins again", () =>
     World.run({}, async (world) => {
       world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { team: "a" } } });
       await world.hang("n1");

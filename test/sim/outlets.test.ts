@@ -299,7 +299,7 @@ describe("a host with enrolled outlets", () => {
 
 describe("outlets of a host whose BMC fails to power it off", () => {
   for (const [what, hold] of Object.entries(HOLDS))
-    it(`outlets of a host whose BMC fails to power it off are not switched if ${what} meanwhile`, () =>
+    it(`outlets of a host whose BMC fails to power it off are not switched if ${what} before that`, () =>
       World.run({}, async (world) => {
         giveOutlets(world, "n1", { call: "2s" });
         storeEnrolment(world, "n1");
@@ -345,7 +345,7 @@ describe("outlets that do not count as those of the host", () => {
     ["were enrolled for another node", (world: World) => storeEnrolment(world, "n1", { nodeName: "other" })],
     ["belong to a PDU that was replaced", (world: World) => (world.devices.pdus.outlet(SECOND).pdu = "SN-PDU-NEW")],
     [
-      "have no meter any more",
+      "no longer have a meter",
       (world: World) => {
         world.devices.pdus.outlet(FIRST).metered = true;
         storeEnrolment(world, "n1");
@@ -362,7 +362,7 @@ describe("outlets that do not count as those of the host", () => {
     ],
     ["were enrolled for another target", (world: World) => storeEnrolment(world, "n1", { specDigest: "0".repeat(64) })],
     [
-      "were edited, by another outlet",
+      "were replaced by another outlet in the target",
       (world: World) => {
         world.devices.pdus.plug("snmp://pdu-1/3", ["n1"]);
         giveOutlets(world, "n1", { addresses: [FIRST, "snmp://pdu-1/3"] });
@@ -376,7 +376,7 @@ describe("outlets that do not count as those of the host", () => {
       },
     ],
     [
-      "stand on two levels",
+      "are on two levels",
       (world: World) => {
         const devices = world.target("n1")?.spec.devices.map((device, index) => ({ ...device, level: index + 1 }));
         spec(world, { devices });

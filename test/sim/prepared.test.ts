@@ -187,7 +187,7 @@ describe("what changes between a preparation and the order", () => {
       (world: World) => world.server.collection(FENCING_TARGETS).mergePatch(KEY, { spec: { maintenance: true } }),
     ],
   ] as const) {
-    it(`an order is held by ${what} that is set after its preparation, and none is prepared under it`, () =>
+    it(`an order is held by ${what} that is set after the order was prepared`, () =>
       runPrepared({}, async (world) => {
         const calls = await prepare(world);
         hold(world);
@@ -214,7 +214,7 @@ describe("a BMC that does not answer a preparation", () => {
     ["answers late", { lie: "slow" }],
     ["refuses", { error: "Refused" }],
   ] as const) {
-    it(`a BMC that ${how} while a power-off is prepared does not delay the order, and is not asked again for it`, () => {
+    it(`a BMC that ${how} while a power-off is prepared does not delay the order, and receives no further request to prepare it`, () => {
       let isPreparing = false;
       const interference = {
         call: (_agent: string, what: string) => (isPreparing && what.includes("identify") ? fault : undefined),

@@ -7,7 +7,7 @@ import { NAMESPACE, World } from "./world.ts";
 /** Permanent failures of writes to Nodes: a dead fail-closed webhook, a missing permission, and timeouts. */
 const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "a dead webhook": { kind: "status", status: 500 },
-  "a missing right": { kind: "status", status: 403 },
+  "a missing permission": { kind: "status", status: 403 },
   "no answer": { kind: "hang" },
   "an admission policy": { kind: "status", status: 422 },
 };
@@ -57,8 +57,8 @@ for (const [cause, action] of Object.entries(FAILURES)) {
     world.server.faults.inject({ match, times: Infinity, action });
   };
 
-  describe(`a Node that can never be written, by ${cause}`, () => {
-    it(`a Node that can never be written, by ${cause}, leaves its host off no longer than the power-off may take, since no taint stands`, () =>
+  describe(`a Node that can never be written because of ${cause}`, () => {
+    it(`a Node that can never be written because of ${cause} leaves its host off no longer than the power-off may take, since it has no taint`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         refuse(world);
@@ -80,7 +80,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         assert.match(message(world, "Processing"), /Node n1.*the host stays OFF.*remove the taint by hand/);
         assert.ok(world.notes.some(({ type, reason }) => type === "Warning" && reason === "ApiFailing"));
         await world.clock.advance(3_600_000);
-        assert.deepEqual(world.powerLog, ["n1 ForceOff"], "its taint stands");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff"], "its node is tainted");
         assert.equal(await world.metric("ironfence_remediations_overdue"), "1");
         world.freePod();
         world.server.faults.clear();
@@ -90,7 +90,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         world.assertClean();
       }));
 
-    it(`a Node that can never be written, by ${cause}, keeps a host off no longer once a user has taken the taint off by hand`, () =>
+    it(`a Node that can never be written because of ${cause} no longer keeps a host off once a user has removed the taint by hand`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -101,7 +101,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 60_000);
       }));
 
-    it(`a Node that can never be written, by ${cause}, does not have a node power-cycled again that has rejoined, and cannot be freed of its quarantine`, () =>
+    it(`a Node that can never be written because of ${cause} has no further power cycle if it has rejoined and its quarantine cannot be removed`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.remediate("n1", { ...SHORT, retryLimit: 2, timeout: "60s" });
@@ -140,7 +140,7 @@ for (const cause of Object.keys(FAILURES)) {
 }
 
 describe("a node's lease that can never be read", () => {
-  it("a node's lease that can never be read leaves its host off no longer than the power-off may take, since no taint stands", () =>
+  it("a node whose lease can never be read has its host off no longer than the power-off may take, since it has no taint", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", SHORT);

@@ -36,12 +36,12 @@ async function findsOut(world: World): Promise<void> {
 
 describe("a host that is dead", () => {
   for (const [name, controllers, kubelets] of [
-    ["by Kubernetes' own grace period of 50 s", {}, {}],
-    ["by a grace period of 20 s", TUNED, {}],
-    ["by a grace period of 20 s, with leases of 20 s", TUNED, { leaseDurationSeconds: 20 }],
-    ["by its own grace period, with leases of 80 s", {}, { leaseDurationSeconds: 80 }],
+    ["according to the default grace period of 50 s of Kubernetes", {}, {}],
+    ["according to a grace period of 20 s", TUNED, {}],
+    ["according to a grace period of 20 s, with leases of 20 s,", TUNED, { leaseDurationSeconds: 20 }],
+    ["according to the default grace period, with leases of 80 s,", {}, { leaseDurationSeconds: 80 }],
   ] as const) {
-    it(`a host that is dead ${name}, is tainted as soon as it is proven off`, async () => {
+    it(`a host that is dead ${name} has its node tainted as soon as it is proven off`, async () => {
       for (let seed = 1; seed <= 5; seed += 1) {
         await World.run({ controllers, kubelets: { ...kubelets, ...jitter(seed) }, seed }, async (world) => {
           await world.clock.advance(seed * 1_700);
@@ -126,7 +126,7 @@ describe("a node whose BMC powers another host", () => {
   });
 
   for (const byMs of [60_000, 600_000]) {
-    it(`a node whose BMC powers another host is not tainted if the API server's clock is set forward by ${byMs / 60_000} minutes: stamps of before say nothing`, async () => {
+    it(`a node whose BMC powers another host is not tainted if the API server's clock is set forward by ${byMs / 60_000} minutes: earlier time stamps do not count`, async () => {
       for (let seed = 1; seed <= 6; seed += 1) {
         const kubelets = { statusPeriodMs: 60_000, ...jitter(seed) };
         await World.run({ controllers: TUNED, kubelets }, async (world) => {

@@ -68,7 +68,7 @@ describe("a recorded log", () => {
   });
 
   for (const seed of [7, 11, 23]) {
-    it(`a recorded log leads to the same decisions in the random run of seed ${seed}`, async () => {
+    it(`a recorded log of the random run with seed ${seed} leads to the same decisions`, async () => {
       assert.equal(replay(await record(walkOf(seed))).difference, undefined);
     });
   }

@@ -120,7 +120,7 @@ describe("a reprovision", () => {
 
   // The timeout ends at different points between an order and the identity check before the next one.
   for (const timeout of ["30s", "38s"]) {
-    it(`a reprovision that does not help within ${timeout} leaves no boot override behind, and says what was refused`, () =>
+    it(`a reprovision that does not help within ${timeout} leaves no boot override, and reports what was refused`, () =>
       World.run({}, async (world) => {
         world.rack.host("n1").failDisk();
         await world.until("n1 is not Ready", () => !world.isReady("n1"));

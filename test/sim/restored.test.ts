@@ -28,7 +28,7 @@ describe("etcd is restored to an earlier state", () => {
     ["Releasing", "Succeeded"],
     ["PoweringOn", "Succeeded"],
   ] as const) {
-    it(`etcd is restored to an earlier state from ${restored} to ${backedUp}: the agent sees it within minutes, and the fence comes to its end`, () =>
+    it(`a restore of etcd in ${restored} to a backup from ${backedUp} is noticed within minutes, and the fence ends`, () =>
       World.run({}, async (world) => {
         await fenceAndRestore(world, backedUp, restored);
         assert.equal(world.remediation("n1")?.status?.phase, backedUp);
@@ -97,7 +97,7 @@ describe("watches that stay open and silent, as with a stuck watch cache", () =>
       world.server.faults.clear();
     }));
 
-  it("watches that stay open and silent, as with a stuck watch cache, that fall silent during a fence hold nothing up for long", () =>
+  it("watches that stay open without events, as with a stuck watch cache, that stop during a fence hold nothing up for long", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);

@@ -25,7 +25,7 @@ describe("the wrong host", () => {
       world.assertClean();
     }));
 
-  it("the wrong host behind a lying BMC is powered on again once the node's lease shows that it lives; no taint, no retry", () =>
+  it("the wrong host, behind a BMC that reports a false identity, is powered on again once the node's lease shows that the node lives; no taint, no retry", () =>
     World.run({}, async (world) => {
       // The BMC of n1 powers n2 and reports the identity of n1. Node n1 is alive.
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
@@ -144,7 +144,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("a BMC that goes silent while the host is fenced loses the taint within seconds; it comes back when the host is proven again", () =>
+  it("a BMC that stops answering while its host is fenced costs the node its taint within seconds; the taint comes back when the host is proven off again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");

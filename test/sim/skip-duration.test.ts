@@ -85,7 +85,7 @@ describe("the duration of a node whose host is proven off", () => {
 describe("no duration is skipped", () => {
   const cases: [string, (world: World) => Promise<void>][] = [
     [
-      "of a Ready node, though its BMC says Off and its target has a proof",
+      "a Ready node is not remediated before its duration is over, although its BMC reports Off and its target has a proof",
       async (world) => {
         world.rack.bmc("n1").pretendPower("Off", 600_000);
         const { uid } = world.node("n1")?.metadata ?? assert.fail();
@@ -94,13 +94,13 @@ describe("no duration is skipped", () => {
       },
     ],
     [
-      "of a node that hangs while its host is on",
+      "a node that hangs while its host is on is not remediated before its duration is over",
       async (world) => {
         await world.hang("n1");
       },
     ],
     [
-      "of a node whose kubelet lives and says that it is not Ready, though its BMC says Off",
+      "a node whose kubelet reports that it is not Ready is not remediated before its duration is over, although its BMC reports Off",
       async (world) => {
         world.rack.bmc("n1").pretendPower("Off", 600_000);
         world.rack.host("n1").hang();
@@ -118,28 +118,28 @@ describe("no duration is skipped", () => {
       },
     ],
     [
-      "under maintenance",
+      "a node whose target is in maintenance is not remediated before its duration is over",
       async (world) => {
         patchTarget(world, { spec: { maintenance: true } });
         await powerOff(world);
       },
     ],
     [
-      "under the stop switch",
+      "a node is not remediated before its duration is over under the stop switch",
       async (world) => {
         world.pause(true);
         await powerOff(world);
       },
     ],
     [
-      "of a cordoned node",
+      "a cordoned node is not remediated before its duration is over",
       async (world) => {
         world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { unschedulable: true } });
         await powerOff(world);
       },
     ],
     [
-      "where another host answers",
+      "a node is not remediated before its duration is over if its BMC answers for another host",
       async (world) => {
         world.rack.bmc("n1").rewire(world.rack.host("n2"));
         world.rack.host("n2").order("ForceOff");
@@ -148,7 +148,7 @@ describe("no duration is skipped", () => {
       },
     ],
     [
-      "after one Off reading",
+      "a node is not remediated before its duration is over after a single Off reading",
       async (world) => {
         const off = world.devices.calls.length;
         world.somebodyOrders("n1", "ForceOff");
@@ -161,7 +161,7 @@ describe("no duration is skipped", () => {
       },
     ],
     [
-      "where two targets name the node",
+      "a node is not remediated before its duration is over if two targets name it",
       async (world) => {
         world.create(
           FENCING_TARGETS,
@@ -172,7 +172,7 @@ describe("no duration is skipped", () => {
       },
     ],
     [
-      "by a stale proof, found after a restart with its BMC silent",
+      "a node is not remediated before its duration is over because of a stale proof that is found after a restart",
       async (world) => {
         pauseCheck(world, ["a test"]);
         await powerOff(world);
@@ -185,7 +185,7 @@ describe("no duration is skipped", () => {
       },
     ],
     [
-      "of a host that was switched on again after its proof",
+      "a node is not remediated before its duration is over if its host was powered on again after the proof",
       async (world) => {
         pauseCheck(world, ["a test"]);
         await powerOff(world);

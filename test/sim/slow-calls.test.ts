@@ -30,7 +30,7 @@ const UNTAINTED_WITHIN_MS = 4_000;
 describe("a host that comes on by itself while it is fenced", () => {
   for (const [calls, match] of Object.entries(CALLS)) {
     for (const [how, action] of Object.entries(FAULTS)) {
-      it(`a host that comes on by itself while it is fenced loses the taint in time though ${calls} ${how}`, () =>
+      it(`a host that comes on by itself while it is fenced has its taint removed in time although ${calls} ${how}`, () =>
         World.run({}, async (world) => {
           const fault = { match: { ...match, client: "agent", watch: false }, times: Infinity, action };
           world.onPhase("n1", "Releasing", () => world.server.faults.inject(fault));
@@ -48,7 +48,7 @@ describe("a host that comes on by itself while it is fenced", () => {
 
   for (const method of ["GET", "PATCH"]) {
     for (const [how, action] of Object.entries(FAULTS)) {
-      it(`a host that comes on by itself while it is fenced loses the taint by a second try if a first ${method} of its node would ${how}`, () =>
+      it(`a host that comes on by itself while it is fenced has its taint removed by a second try if the first ${method} of its node would ${how}`, () =>
         World.run({}, async (world) => {
           await fence(world);
           const match = { method, pathPrefix: "/api/v1/nodes/n1", client: "agent", watch: false };
@@ -128,7 +128,7 @@ async function untainted(world: World, withinMs: number): Promise<void> {
 
 describe("a host that is to be powered on", () => {
   for (const delayMs of [2_700, 4_900]) {
-    it(`a host that is to be powered on is powered on though each call to the API takes ${delayMs} ms: its identity is checked again, without a further store`, () =>
+    it(`a host is powered on although each call to the API takes ${delayMs} ms: its identity is checked again, without a further write`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         const fault = {

@@ -78,7 +78,7 @@ describe("a remediation without status that is older than 10 minutes", () => {
 
 describe("a remediation without status that is older than 10 minutes, by the clock that stamped it", () => {
   for (const agentAheadMs of [-3_600_000, 3_600_000]) {
-    it(`an old request waits though the agent's own clock is an hour ${agentAheadMs < 0 ? "behind" : "ahead"}`, () =>
+    it(`an old request waits although the agent's own clock is an hour ${agentAheadMs < 0 ? "behind" : "ahead"}`, () =>
       World.run({ agentAheadMs }, async (world) => {
         await comeLate(world);
         await assertWaits(world);

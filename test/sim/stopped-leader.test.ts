@@ -31,7 +31,7 @@ describe("a leader that is stopped between what it decides and its call to a BMC
   });
 });
 
-describe("a leader whose machine is suspended, so that its monotonic clock stands still", () => {
+describe("a leader whose machine is suspended, so that its monotonic clock stops", () => {
   it("a leader whose machine was suspended, with its monotonic clock, sends and writes nothing when it continues after another agent took the lease", async () => {
     const base = scenario("reboot");
     const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };

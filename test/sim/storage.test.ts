@@ -77,8 +77,8 @@ function somebodyTaints(world: World, name: string, on: boolean): void {
 }
 
 for (const by of ["client", "address"] as const)
-  describe(`storage that fences by the out-of-service taint, each ${by}`, () => {
-    it(`storage that fences by the taint, each ${by}, has blocked the host's client before the taint goes, in a fence that drains; nothing is lost`, async () => {
+  describe(`storage that fences each ${by} by the out-of-service taint`, () => {
+    it(`storage that fences each ${by} by the taint has blocked the client of the host before the taint is removed, and loses nothing`, async () => {
       const driver = await play(by, async (world, _driver, host) => {
         await world.hang(host);
         world.remediate(host, QUICK);
@@ -90,11 +90,11 @@ for (const by of ["client", "address"] as const)
     });
 
     for (const [name, backAt] of [
-      ["as the host is powered on", "PoweringOn"],
-      ["as the node joins", "Rejoining"],
+      ["when the host is powered on", "PoweringOn"],
+      ["when the node joins", "Rejoining"],
       ["long after the fence", undefined],
     ] as const) {
-      it(`storage that fences by the taint, each ${by}, loses nothing if its detach works only ${name}, after the drain timeout: its client ended with the power`, async () => {
+      it(`storage that fences each ${by} by the taint loses nothing if it detaches only ${name}, after the drain timeout: its client ended with the power`, async () => {
         const driver = await play(by, async (world, csi, host) => {
           csi.isAway = true;
           await world.hang(host);
@@ -118,7 +118,7 @@ for (const by of ["client", "address"] as const)
       });
     }
 
-    it(`storage that fences by the taint, each ${by}, loses nothing if it never detaches: the volume stays with its host, and is used nowhere else`, async () => {
+    it(`storage that fences each ${by} by the taint loses nothing if it never detaches: the volume stays with its host`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -131,7 +131,7 @@ for (const by of ["client", "address"] as const)
       assert.deepEqual(driver.unpublished, []);
     });
 
-    it(`storage that fences by the taint, each ${by}, loses nothing if a user powers the host on while its volumes are still to be detached`, async () => {
+    it(`storage that fences each ${by} by the taint loses nothing if a user powers the host on while its volumes are still to be detached`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -145,7 +145,7 @@ for (const by of ["client", "address"] as const)
       assert.deepEqual(driver.losses, []);
     });
 
-    it(`storage that fences by the taint, each ${by}, is held off the host for the drain timeout, and detaches within that while the taint is on`, async () => {
+    it(`storage that fences each ${by} by the taint keeps the host off for the drain timeout, and detaches within that time while the taint is on the node`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -165,7 +165,7 @@ for (const by of ["client", "address"] as const)
 describe("the same storage without a fence, by which the model is seen to lose data", () => {
   for (const early of [false, true]) {
     const way = early ? ", and untaints it before the driver reads" : ": its client is blocked";
-    it(`the same storage ${early ? "loses" : "keeps"} data if a user taints a running host${way}`, async () => {
+    it(`storage that fences by the taint ${early ? "loses" : "keeps"} data if a user taints a running host${way}`, async () => {
       const driver = new CsiDriver("client");
       const { world, host } = await startDatabase(driver);
       driver.isAway = early;

@@ -6,7 +6,7 @@ import { NAMESPACE, World } from "./world.ts";
 const REMEDIATIONS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`;
 
 describe("a taint that was put on, and not recorded yet", () => {
-  it("a taint that was put on, and not recorded yet, is taken off by the next process before all else, since nothing is proven to it", () =>
+  it("a taint that was put on, and not recorded yet, is removed by the next process before all else, since nothing is proven to it", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       onTaint(world, () =>
@@ -27,7 +27,7 @@ describe("a taint that was put on, and not recorded yet", () => {
       world.assertClean();
     }));
 
-  it("a taint that was put on, and not recorded yet, is taken off when the host comes on while the API server fails", () =>
+  it("a taint that was put on, and not recorded yet, is removed when the host comes on while the API server fails", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const match = { pathPrefix: "/api/v1/nodes/n1", client: "agent" };

@@ -89,7 +89,7 @@ describe("a host that is off while the stop switch cannot be read", () => {
     }));
 });
 
-describe("a pause or maintenance that can be read no longer", () => {
+describe("a pause or maintenance that can no longer be read", () => {
   const hold = (world: World, how: string, isHeld: boolean): void => {
     if (how === "pause") world.pause(isHeld);
     else {
@@ -103,7 +103,7 @@ describe("a pause or maintenance that can be read no longer", () => {
   };
 
   for (const how of ["pause", "maintenance"]) {
-    it(`a pause or maintenance that can be read no longer is not reported any more by an agent that was restarted meanwhile, if it was a ${how}`, () =>
+    it(`a ${how} that can no longer be read is no longer reported by an agent that was restarted since then`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.rack.bmc("n1").orderDelayMs = 100_000_000;
@@ -127,7 +127,7 @@ describe("a pause or maintenance that can be read no longer", () => {
       }));
   }
 
-  it("a pause or maintenance that can be read no longer takes no attempt away: once it can be read that it is over, the attempt has time to go on", () =>
+  it("a pause or maintenance that can no longer be read costs no attempt: the attempt continues once its end can be read", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").orderDelayMs = 100_000_000;

@@ -30,7 +30,7 @@ async function restart(world: World, action: Fault["action"], afterMs = 0): Prom
 
 for (const [how, action] of Object.entries(FAILURES)) {
   describe(`a FencingTarget that ${how} from a restart on`, () => {
-    it(`a FencingTarget that ${how} from a restart on keeps its host off no longer than the release may take, and the taint is off by then`, () =>
+    it(`a FencingTarget that ${how} from a restart on keeps its host off no longer than the release may take, and the taint is removed by then`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -61,7 +61,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
         await restart(world, action);
         await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 60_000);
         world.server.faults.clear();
-        await world.until("n1 is let go", () => world.remediation("n1") === undefined, 120_000);
+        await world.until("n1 is released", () => world.remediation("n1") === undefined, 120_000);
       }));
 
     it(`a FencingTarget that ${how} from a restart on does not have its host powered off`, () =>

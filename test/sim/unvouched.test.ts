@@ -54,8 +54,8 @@ async function nextLeader(world: World): Promise<void> {
   world.somebodyOrders("n1", "On");
 }
 
-describe("the taint of a remediation whose next leader cannot go on", () => {
-  it("the taint of a remediation whose next leader cannot go on comes off while FencingTargets cannot be listed; the remediation says so, and goes on once they can", () =>
+describe("the taint of a remediation that the next leader cannot continue", () => {
+  it("the taint of a remediation that the next leader cannot continue is removed while FencingTargets cannot be listed, and the remediation continues later", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -74,7 +74,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       world.assertClean();
     }));
 
-  it("the taint of a remediation whose next leader cannot go on comes off while the node cannot be read: what the watch shows of it suffices", () =>
+  it("the taint of a remediation that the next leader cannot continue is removed while the node cannot be read: what the watch shows of it suffices", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -88,7 +88,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       world.freePod();
     }));
 
-  it("the taint of a remediation whose next leader cannot go on comes off while Nodes cannot be listed: the stored status says which node may bear it", () =>
+  it("the taint of a remediation that the next leader cannot continue is removed while Nodes cannot be listed: the stored status says which node may bear it", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -120,7 +120,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       );
     }));
 
-  it("the taint of a remediation whose next leader cannot go on comes off while BareMetalHosts cannot be listed, and their operator does not run", () =>
+  it("the taint of a remediation that the next leader cannot continue is removed while BareMetalHosts cannot be listed, and their operator does not run", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -140,7 +140,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       world.operator.setAway(false);
     }));
 
-  it("the taint of a remediation whose next leader cannot go on stays as long as the host is proven off by a leader that can", () =>
+  it("the taint of a remediation that the next leader cannot continue stays as long as the host is proven off by a leader that can", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.clock.advance(60_000);
@@ -153,8 +153,8 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
     }));
 });
 
-describe("a second taint that stands alone, as a rollback to 0.1.0 leaves it", () => {
-  it("an ownership taint that stands alone after a rollback to 0.1.0 is removed at once: otherwise a user's taint would be taken for ours", () =>
+describe("an ownership taint without an out-of-service taint, as a rollback to 0.1.0 leaves it", () => {
+  it("an ownership taint without an out-of-service taint, left by a rollback to 0.1.0, is removed at once: otherwise a user's taint would be taken for ours", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.freePod();

@@ -65,7 +65,7 @@ describe("a status that this version does not know", () => {
     ["a phase", { phase: "Draining" }],
     ["a state version", { stateVersion: 2 }],
   ] as const) {
-    it(`a status that this version does not know by ${what} loses its taint, says who wrote it, and is acted on again once it is known`, () =>
+    it(`a status with ${what} that this version does not know has its taint removed and its writer reported, and is served again when it is known`, () =>
       World.run({}, async (world) => {
         const known = await otherVersionTakesOver(world, foreign);
         world.startAgent();
@@ -104,7 +104,7 @@ describe("a status that this version does not know", () => {
       world.assertClean();
     }));
 
-  it("a status that this version does not know by an order that it does not know is taken back, too: the host may be off for it", () =>
+  it("a status whose order this version does not know is undone as well, since the host may be off because of it", () =>
     World.run({}, async (world) => {
       acceptAny(world, "status", "attempt", "action");
       await otherVersionTakesOver(world, { attempt: { action: "Cycle" } });
@@ -175,7 +175,7 @@ describe("a spec that this version does not know", () => {
     ["deleted", (world: World) => world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY)],
     ["given up by its health check", (world: World) => timeOut(world)],
   ] as const) {
-    it(`a spec that this version does not know is undone when the remediation is ${what}: the host is on again`, () =>
+    it(`a remediation with a spec that this version does not know is undone when it is ${what}: the host is on again`, () =>
       World.run({}, async (world) => {
         await laterSpec(world);
         await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
@@ -257,8 +257,8 @@ async function killIn(world: World, phase: string): Promise<void> {
   await killed;
 }
 
-describe("a taint that 0.1.0 put on, which signed it by an annotation alone", () => {
-  it("a taint that 0.1.0 put on, which signed it by an annotation alone, comes off while FencingTargets cannot be listed", () =>
+describe("a taint that 0.1.0 put on and signed by an annotation alone", () => {
+  it("a taint that 0.1.0 put on and signed by an annotation alone is removed while FencingTargets cannot be listed", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -277,7 +277,7 @@ describe("a taint that 0.1.0 put on, which signed it by an annotation alone", ()
     ["times out while no agent runs", (world: World) => timeOut(world)],
     ["was stored by this version before the rollback", (world: World) => store(world, { stateVersion: 1 })],
   ] as const) {
-    it(`a taint that 0.1.0 put on, which signed it by an annotation alone, comes off if its remediation ${what}`, () =>
+    it(`a taint that 0.1.0 put on and signed by an annotation alone is removed if its remediation ${what}`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -303,7 +303,7 @@ function timeOut(world: World): void {
 
 describe("an agent of this version that takes a fence over from 0.1.0", () => {
   for (const phase of ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"]) {
-    it(`an agent of this version that takes a fence over from 0.1.0 in ${phase} brings the node back, in one power cycle`, () =>
+    it(`an agent of this version that takes over a fence from 0.1.0 in ${phase} brings the node back with one power cycle in all`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.freePod();

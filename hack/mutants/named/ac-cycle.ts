@@ -27,7 +27,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cycle-with-taint",
     "machine/rules/orders/ac-cycle",
-    "no AC cycle while the out-of-service taint may stand",
+    "no AC cycle while the out-of-service taint may be on the node",
     'if (!observations.taintCleared) return run({ do: "untaint" });',
     "",
     SIM,

@@ -83,7 +83,8 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
     ],
   },
   {
-    guards: "The pages of the dashboard and of the agent show nothing to strangers and run nothing of others.",
+    guards:
+      "The pages of the dashboard and of the agent show nothing to clients without permission, and run no code of others.",
     mutants: [
       "page-runs-names",
       "page-lists-all-nodes",

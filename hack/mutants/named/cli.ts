@@ -66,7 +66,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   fence(
     "drill-undoes-the-cordon-of-others",
     "cordon",
-    "a drill takes off only its own cordon",
+    "a drill removes only its own cordon",
     "node?.metadata.uid !== uid || node.metadata.annotations?.[DRILL] !== mark",
     "node?.metadata.uid !== uid",
     DRILL_CHANGES,

@@ -76,7 +76,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "shared-read-outlives-proof",
     "shared/views/watched-nodes/current-nodes",
-    "a watched node stands for a live read only if the view is proven as of the last 500 ms",
+    "a watched node replaces a live read only if the view is proven as of the last 500 ms",
     "    return ageMs() <= SHARED_READ_AGE_MAX_MS;",
     "    return this.#provenMs > 0;",
     "test/unit/detector/shared/current-nodes.test.ts",

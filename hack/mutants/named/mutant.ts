@@ -43,7 +43,7 @@ export function editOf({ id, file, find, replace }: Mutant, texts: SourceTexts):
   const [place] = meant;
   if (place === undefined || meant.length > 1) {
     throw new Error(
-      `mutant ${id}: its text stands ${meant.length} times: name the code as it is now, and enough of it`,
+      `mutant ${id}: its text occurs ${meant.length} times: name the code as it is now, and enough of it`,
     );
   }
   if (find === replace) throw new Error(`mutant ${id} changes nothing`);

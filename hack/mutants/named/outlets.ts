@@ -342,7 +342,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "enrolled-by-stopped-clock",
     "cli/enroll/bmc-witness",
-    "a BMC whose clock stands still does not count as restarted",
+    "a BMC whose clock has stopped does not count as restarted",
     "const isLess = now.bmcUpMs < before.bmcUpMs - CLOCK_SLACK_MS;",
     "const isLess = now.bmcUpMs <= before.bmcUpMs;",
     BMC_WITNESS,

@@ -232,7 +232,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "abort-powers-given-host",
     "machine/decide",
-    "an abort powers on no host that was given back with its Machine",
+    "an abort powers on no host that was released with its Machine",
     "return given ?? undo(snapshot, now, outcome);",
     "return undo(snapshot, now, outcome);",
     MACHINE_DELETION_SIM,

@@ -55,7 +55,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "untaint-waits-as-told",
     "controller/session/api-failures",
-    "the taint comes off soon, however long the API server asks to wait",
+    "the taint is removed soon, however long the API server asks to wait",
     "(urgent ? ownMs : Math.max(ownMs, error.retryAfterMs ?? 0))",
     "Math.max(ownMs, error.retryAfterMs ?? 0)",
     SLOW_CALLS_SIM,
@@ -104,7 +104,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "on-under-taint-that-stays",
     "machine/states/releasing",
-    "a host is not powered on while its taint cannot be taken off",
+    "a host is not powered on while its taint cannot be removed",
     "const isUnmarked = snapshot.remainingMs <= 0 && observations.kube !== undefined && observations.taintCleared;",
     "const isUnmarked = snapshot.remainingMs <= 0 && observations.kube !== undefined;",
     REFUSED_WRITES_SIM,

@@ -155,7 +155,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unknown-state-keeps-taint",
     "machine/states/unknown",
-    "the taint of a remediation whose state is not known comes off at once",
+    "the taint of a remediation whose state is not known is removed at once",
     'if (!observations.taintCleared && mayWrite) return run({ do: "untaint" });',
     'if (observations.taintCleared && mayWrite) return run({ do: "untaint" });',
     VERSIONS_SIM,
@@ -260,7 +260,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "first-version-taint-unvouched",
     "orphans/unvouched-taints",
-    "a taint of version 0.1.0 for which there is no proof comes off, too",
+    "a taint of version 0.1.0 for which there is no proof is also removed",
     "!(isOurs(node, id.cluster) || isOfFirstVersion)",
     "!isOurs(node, id.cluster)",
     VERSIONS_SIM,

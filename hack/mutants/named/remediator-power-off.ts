@@ -75,7 +75,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "taint-left-by-restart",
     "machine/states/powering-off",
-    "a taint that may stand without a proof comes off before all else",
+    "a taint that may be on a node without a proof is removed before all else",
     'if (!observations.taintCleared) return run({ do: "untaint" });',
     "",
     DECIDE,
@@ -83,7 +83,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
 
   // Power orders and their intents.
   mutant(
-    "id-stands-twice",
+    "id-used-twice",
     "machine/states/powering-off",
     "every power-off order has an id of its own",
     "orderOff(snapshot, now, snapshot.freshId,",

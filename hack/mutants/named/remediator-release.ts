@@ -27,7 +27,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "taint-outlives-proof",
     "machine/states/releasing",
-    "the out-of-service taint comes off as soon as the host is not proven off",
+    "the out-of-service taint is removed as soon as the host is not proven off",
     'if (snapshot.state.name === "Releasing" && !observations.taintCleared) return run({ do: "untaint" });',
     "",
     DECIDE,

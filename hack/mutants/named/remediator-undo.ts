@@ -71,7 +71,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "on-under-taint",
     "machine/states/undoing",
-    "an undo takes the taint off before it powers the host on",
+    "an undo removes the taint before it powers the host on",
     'if (!observations.taintCleared && !isGone) return run({ do: "untaint" });',
     "",
     DECIDE,
@@ -144,7 +144,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "verdict-with-marks",
     "machine/states/undoing",
-    "there is no verdict while one of our marks may stand",
+    "there is no verdict while one of our marks may be on the node",
     'if (!observations.marksCleared && !isGone) return run({ do: "clearMarks" });',
     "",
     DECIDE,

@@ -83,7 +83,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a new Pod is Pending whatever it says, and tolerates an unreachable node for five minutes",
+    name: "a new Pod is Pending whatever status it has, and tolerates an unreachable node for five minutes",
     run: async (api) => {
       const body = { metadata: { name: "a" }, spec: SPEC, status: { phase: "Running" } };
       const created = await api.send("POST", api.core("pods"), body);
@@ -140,7 +140,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     answer: [{ status: 201 }, { status: 409, reason: "Conflict", kind: "pods/binding" }, "nowhere"],
   },
   {
-    name: "a Lease wants times with six digits, keeps them in UTC, and lasts a second at least",
+    name: "a Lease needs times with six digits, keeps them in UTC, and lasts at least one second",
     run: async (api) => {
       const create = (name: string, spec: unknown) =>
         api.send("POST", api.in(LEASE, "leases"), { metadata: { name }, spec });
@@ -163,7 +163,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a VolumeAttachment is created detached, wants a source and does not move",
+    name: "a VolumeAttachment is created detached, needs a source and does not move",
     run: async (api) => {
       const path = "/apis/storage.k8s.io/v1/volumeattachments";
       const { namespace: name } = api;
@@ -216,7 +216,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "one event is seen through both groups, under the names of each",
+    name: "one event is visible through both groups, with the field names of each",
     run: async (api) => {
       await api.send("POST", api.in(EVENTS, "events"), eventIn(api, api.namespace));
       const core = await api.get(api.core("events", "a"));
@@ -246,7 +246,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "an event of events.k8s.io must be whole, of a known type and short",
+    name: "an event of events.k8s.io must be complete, of a known type and short",
     run: async (api) => {
       const create = async (change: object) =>
         outcome(await api.send("POST", api.in(EVENTS, "events"), eventIn(api, api.namespace, change)));
@@ -291,7 +291,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "of a written event only the series changes",
+    name: "a stored event changes only in its series",
     run: async (api) => {
       const path = api.in(EVENTS, "events", "a");
       await api.send("POST", api.in(EVENTS, "events"), eventIn(api, api.namespace));

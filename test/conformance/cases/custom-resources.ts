@@ -72,7 +72,7 @@ export const CUSTOM_RESOURCES: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "defaults are filled in, at every depth, also where a field that may not be null is",
+    name: "defaults are filled in at every depth, also for a null in a field that may not be null",
     run: async (api) => {
       const gadgets = await Gadgets.install(api);
       const spec = { host: "ab", count: null, note: null, ports: [{ name: "a" }] };
@@ -161,7 +161,7 @@ export const CUSTOM_RESOURCES: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "sets and maps take each key once",
+    name: "a set or a map accepts each key once",
     run: async (api) => {
       const gadgets = await Gadgets.install(api);
       const spec = {
@@ -174,7 +174,7 @@ export const CUSTOM_RESOURCES: readonly ConformanceCase[] = [
     answer: { ...INVALID, wrong: ["spec.ports[2] FieldValueDuplicate", "spec.tags[2] FieldValueDuplicate"] },
   },
   {
-    name: "unknown fields are dropped with a warning, kept where the schema says so, and refused when asked to",
+    name: "unknown fields are dropped with a warning, kept if the schema says so, and refused if the client asks for that",
     run: async (api) => {
       const gadgets = await Gadgets.install(api);
       const spec = { host: "ab", odd: 1, extra: { anything: { goes: true } }, labels: { any: "key" } };
@@ -197,7 +197,7 @@ export const CUSTOM_RESOURCES: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "kind and apiVersion must be there and right",
+    name: "kind and apiVersion must be present and correct",
     run: async (api) => {
       const gadgets = await Gadgets.install(api);
       const post = (type: JsonObject) =>
@@ -292,7 +292,7 @@ export const CUSTOM_RESOURCES: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "all served versions show one object",
+    name: "all served versions show the same object",
     run: async (api) => {
       const gadgets = await Gadgets.install(api);
       const { body } = await gadgets.create("a", { host: "ab" });

@@ -63,7 +63,7 @@ export const DELETIONS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a finalizer keeps a deleted object until it is taken off",
+    name: "a finalizer keeps a deleted object until it is removed",
     run: async (api) => {
       await api.configMap("a", { metadata: { finalizers: [HOLD] } });
       const path = api.core("configmaps", "a");
@@ -126,7 +126,7 @@ export const DELETIONS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a pod without a node, or one that has ended, goes at once",
+    name: "a pod without a node, or one that has ended, is deleted at once",
     run: async (api) => {
       await api.send("POST", api.core("pods"), { metadata: { name: "a" }, spec: SPEC });
       await api.send("POST", api.core("pods"), { metadata: { name: "b" }, spec: { ...SPEC, nodeName: "nowhere" } });

@@ -26,7 +26,7 @@ async function createFive(api: Api): Promise<void> {
 
 export const LISTS: readonly ConformanceCase[] = [
   {
-    name: "label selectors: equality, sets, presence and their negations",
+    name: "label selectors support equality, sets, presence and their negations",
     run: async (api) => {
       await createLabelled(api);
       const select = async (selector: string) =>
@@ -58,7 +58,7 @@ export const LISTS: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "field selectors: name, a pod's node and its phase",
+    name: "field selectors support the name, the node of a pod and its phase",
     run: async (api) => {
       const containers = [{ name: "a", image: "a" }];
       for (const name of ["a", "b"]) {
@@ -94,7 +94,7 @@ export const LISTS: readonly ConformanceCase[] = [
     answer: [BAD_REQUEST, BAD_REQUEST, BAD_REQUEST],
   },
   {
-    name: "lists of built-in kinds come without kind and version on each item",
+    name: "a list of a built-in kind comes without kind and version on each item",
     run: async (api) => {
       await createFive(api);
       const list = await api.get(`${api.core("secrets")}?limit=1`);
@@ -151,7 +151,7 @@ export const LISTS: readonly ConformanceCase[] = [
     answer: [["s-0"], undefined, ["s-2"]],
   },
   {
-    name: "limits, versions and tokens that are none are BadRequest",
+    name: "invalid limits, versions and tokens are BadRequest",
     run: async (api) => {
       const list = async (query: string) => outcome(await api.get(`${api.core("secrets")}?${query}`));
       return [await list("limit=x"), await list("limit=1&continue=nope"), await list("resourceVersion=nope")];
@@ -172,7 +172,7 @@ export const LISTS: readonly ConformanceCase[] = [
     answer: [BAD_OPTIONS, BAD_OPTIONS, BAD_OPTIONS, { status: 200 }],
   },
   {
-    name: "an Exact list shows the past, one NotOlderThan the present, and the future is a Timeout",
+    name: "a list that is Exact shows the past, one that is NotOlderThan shows the present, and one of a future version times out",
     run: async (api) => {
       await api.send("POST", api.core("secrets"), { metadata: { name: "a" } });
       const then = versionOf((await api.get(api.core("secrets"))).body);

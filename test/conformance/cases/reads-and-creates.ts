@@ -68,7 +68,7 @@ export const READS_AND_CREATES: readonly ConformanceCase[] = [
     answer: { status: 409, reason: "AlreadyExists", kind: "configmaps" },
   },
   {
-    name: "generateName gives a name of its own to each",
+    name: "generateName gives each object its own name",
     run: async (api) => {
       const create = () => api.send("POST", api.core("configmaps"), { metadata: { generateName: "node-1-" } });
       const [first, second] = [await create(), await create()];
@@ -133,13 +133,13 @@ export const READS_AND_CREATES: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "nothing is created in a namespace that is not there",
+    name: "nothing is created in a namespace that does not exist",
     run: async (api) =>
       outcome(await api.send("POST", "/api/v1/namespaces/absent/configmaps", { metadata: { name: "a" } })),
     answer: { status: 404, reason: "NotFound", kind: "namespaces" },
   },
   {
-    name: "nothing is created in a namespace that is going",
+    name: "nothing is created in a namespace that is being deleted",
     run: async (api) => {
       await api.configMap("a", { metadata: { finalizers: ["conformance.example/hold"] } });
       const gone = await api.send("DELETE", `/api/v1/namespaces/${api.namespace}`);

@@ -45,7 +45,7 @@ const STRATEGY = {
 
 export const SHIPPED_CRDS: readonly ConformanceCase[] = [
   {
-    name: "our CRDs are Established, under the names we chose",
+    name: "our CRDs are Established under the chosen names",
     run: async (api) => {
       const names = [
         "baremetalremediations.ironfence.io",
@@ -72,7 +72,7 @@ export const SHIPPED_CRDS: readonly ConformanceCase[] = [
     answer: { status: undefined, spec: { strategy: STRATEGY } },
   },
   {
-    name: "a BareMetalRemediationTemplate carries a spec that is filled in alike",
+    name: "a BareMetalRemediationTemplate has the same defaults in its spec",
     run: async (api) => {
       const spec = { template: { spec: { strategy: { type: "Escalate" } } } };
       const created = await create(api, "BareMetalRemediationTemplate", "baremetalremediationtemplates", spec);
@@ -106,7 +106,7 @@ export const SHIPPED_CRDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "conditions are keyed by type, whole, and of a known status",
+    name: "conditions are unique by type, complete, and of a known status",
     run: async (api) => {
       await remediation(api, {});
       const path = `${api.in(IRONFENCE, "baremetalremediations", "a")}/status`;
@@ -155,7 +155,7 @@ export const SHIPPED_CRDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a FencingTarget names nothing that would lead into another path of the API",
+    name: "a FencingTarget accepts no name that leads to another path of the API",
     run: async (api) => {
       const device = { address: "redfish://192.0.2.1", credentialsSecretRef: { name: "../../kube-system/secrets/x" } };
       return outcome(await target(api, { nodeName: "../n1", devices: [device] }));
@@ -189,7 +189,7 @@ export const SHIPPED_CRDS: readonly ConformanceCase[] = [
     answer: [201, 201, 201, 201, 201, 422, 422, 422, 422, 422],
   },
   {
-    name: "a NodeHealthCheck's conditions are whole and unique by type and status",
+    name: "the conditions of a NodeHealthCheck are complete, and unique by type and status",
     run: async (api) => {
       const ready = { type: "Ready", status: "False", duration: "1s" };
       const conditions = async (...unhealthyConditions: unknown[]) =>

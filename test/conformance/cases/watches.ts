@@ -35,7 +35,7 @@ export const WATCHES: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "a watch from the version of an event goes on right after it",
+    name: "a watch from the version of an event continues right after it",
     run: async (api) => {
       const created = await create(api, "a");
       await create(api, "b");
@@ -59,7 +59,7 @@ export const WATCHES: readonly ConformanceCase[] = [
     answer: ["ADDED a", "ADDED b", "ADDED a", "ADDED b", "ADDED c", "ADDED c"],
   },
   {
-    name: "for a watch with a selector, what begins to fit is added and what ceases to is deleted",
+    name: "a watch with a selector adds an object that begins to match, and deletes one that no longer matches",
     run: async (api) => {
       const from = await currentVersion(api);
       const selector = "labelSelector=watched%3Dyes";
@@ -152,7 +152,7 @@ export const WATCHES: readonly ConformanceCase[] = [
     answer: [200, undefined],
   },
   {
-    name: "a watch from a version that is yet to come is open, and silent",
+    name: "a watch from a future version stays open without events",
     run: async (api) => {
       const future = Number(await currentVersion(api)) + 1_000_000;
       const options = `allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion=${future}`;
@@ -163,7 +163,7 @@ export const WATCHES: readonly ConformanceCase[] = [
     answer: [200, undefined],
   },
   {
-    name: "a bookmark marks the end of the initial events where a watch asks for them",
+    name: "a bookmark marks the end of the initial events if a watch asks for them",
     run: async (api) => {
       await create(api, "a");
       const options = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";

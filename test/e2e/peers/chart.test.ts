@@ -51,7 +51,7 @@ void describe("the chart", () => {
   });
 
   for (const [path, { set, read, before: wantedBefore, after }] of Object.entries(CASES)) {
-    void test(`the chart's value ${path} changes what it says`, async () => {
+    void test(`the value ${path} of the chart has its documented effect`, async () => {
       assert.deepEqual(read(defaults), wantedBefore, "with the defaults");
       assert.deepEqual(read(await render(set)), after, `with ${JSON.stringify(set)}`);
     });

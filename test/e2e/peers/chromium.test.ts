@@ -102,7 +102,7 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
   });
 
   for (const [index, scene] of SCENES.entries()) {
-    void test(`scene ${index + 1}, ${scene.title}: the fence appears by itself and goes into the last 30 days`, async () => {
+    void test(`the dashboard in Chromium shows the fence of scene ${index + 1} (${scene.title}) without a reload, and then under the last 30 days`, async () => {
       const { page } = opened;
       const observed = observe(world, chronicle);
       try {

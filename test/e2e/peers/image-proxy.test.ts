@@ -21,7 +21,7 @@ for (const [architecture, program] of [
   ["amd64", "apt-get"],
   ["arm64", "npm pack"],
 ] as const) {
-  void test(`${program} fetches its parts of the image through the proxy of the environment, and says why the proxy does not serve`, async () => {
+  void test(`${program} fetches its parts of the image through the proxy of the environment, and reports why the proxy fails`, async () => {
     const folder = await mkdtemp(join(tmpdir(), "ironfence-image-proxy-"));
     const asked: string[] = [];
     const proxy = createServer(({ method, url }, response) => {

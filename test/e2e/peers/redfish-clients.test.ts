@@ -48,7 +48,7 @@ void describe("clients of other makes on our simulated BMC, over TLS", () => {
   });
 
   for (const login of ["session", "basic"]) {
-    void test(`sushy with ${login} authentication: off, boot override, on`, async () => {
+    void test(`sushy powers off, sets a boot override and powers on with ${login} authentication`, async () => {
       const script = fileURLToPath(new URL("sushy_client.py", import.meta.url));
       const args = [script, world.url, world.caFile, login, world.username, world.password, "host-2"];
       const before = world.orders("host-2").length;
@@ -68,7 +68,7 @@ void describe("clients of other makes on our simulated BMC, over TLS", () => {
   }
 
   for (const login of ["Basic", "Session"]) {
-    void test(`DMTF's redfishtool with ${login} authentication: status, off, on`, async () => {
+    void test(`DMTF's redfishtool reads the status, powers off and powers on with ${login} authentication`, async () => {
       const { username, password, port } = world;
       const flags = ["-r", `127.0.0.1:${port}`, "-S", "Always", "-A", login, "-u", username, "-p", password];
       const tool = (...args: string[]): Promise<string> =>

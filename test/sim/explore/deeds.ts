@@ -340,7 +340,7 @@ export function tell(deed: Deed): string {
     case "jumpClock":
       return `the clock of agent ${deed.agent + 1} jumps by ${deed.byMs} ms`;
     case "mend":
-      return `a user fixes ${deed.host}, takes our marks off its node and powers it on`;
+      return `a user fixes ${deed.host}, removes our marks from its node and powers it on`;
     case "restore":
       return `a restore brings remediation ${deed.host}-restored back without status`;
     case "confirm":

@@ -44,7 +44,7 @@ async function assertSafe(run: Run): Promise<Outcome> {
 
 describe("no rule is broken", () => {
   for (const [mode, every] of Object.entries(SLICE)) {
-    it(`no rule is broken by every ${every}. run of mode ${mode}`, async () => {
+    it(`no rule is broken by a sample of the runs of mode ${mode}, one in ${every}`, async () => {
       const generate = MODES[mode] ?? assert.fail();
       let at = 0;
       for await (const run of generate({ play: playOnce, names: ALL_SCENARIOS, seed: 1, mine: () => true })) {
@@ -83,7 +83,7 @@ describe("no rule is broken", () => {
     for (const name of ALL_SCENARIOS) await assertSafe(asDriven(scenario(name, 1), "all"));
   });
 
-  it(`no rule is broken by the rack ${RACK}`, async () => {
+  it(`no rule is broken by run ${RACK} on a rack`, async () => {
     const { fences } = await assertSafe(rackOf(RACK));
     assert.ok(fences > 20, `${fences} fences`);
   });

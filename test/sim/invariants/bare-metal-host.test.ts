@@ -56,7 +56,7 @@ function wiped(
 
 it("a BareMetalHost is wiped only as S6 says", () => {
   assert.equal(wiped(), undefined);
-  assert.equal(wiped({ orders: [] }, IMAGE), undefined, "nothing is taken off");
+  assert.equal(wiped({ orders: [] }, IMAGE), undefined, "nothing is removed");
   assert.match(wiped({ orders: [cycle(0)] }) ?? "", /after 0 reboots/);
   assert.match(wiped({ kind: "Reboot" }) ?? "", /without a stored intent/);
   assert.match(wiped({ installation: undefined }) ?? "", /without a stored intent/);

@@ -116,7 +116,7 @@ export const noOverrideLeft: Invariant = {
  */
 export const finalizerKeptWhileOwing: Invariant = {
   name: "S10",
-  says: "the finalizer goes at the verdict, and no sooner than all that is owed has been taken back",
+  says: "the finalizer is removed at the verdict, and not before everything has been undone",
   check: (_facts, step) => {
     const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
     if (write?.previous === undefined || write.type !== "MODIFIED") return undefined;

@@ -70,7 +70,7 @@ describe("S2", () => {
     assertHolds("S2", one, { type: "passed" });
   });
 
-  it("S2 does not blame ironfence for the out-of-service taint that another client put on a node that runs, and blames it for its own", () => {
+  it("S2 breaks for ironfence's own out-of-service taint on a node that runs, and holds for that of another client", () => {
     const both = hosts(host("n1", { workloads }), host("n2", { workloads }));
     const tainted = new Map([["n1", node({ spec: { taints: [OUT_OF_SERVICE] } })]]);
     assertHolds("S2", world({ ...both, nodes: tainted }), { type: "passed" });
@@ -101,7 +101,7 @@ describe("S3", () => {
     assertBroken("S3", world(), on, /ordered on by no remediation/);
   });
 
-  it("S3 holds if it is drained, or taken back", () => {
+  it("S3 holds if the node is drained or the remediation is undone", () => {
     assertHolds("S3", poweringOn(condition("WorkloadsReleased", "True")), on);
     assertHolds("S3", world(remediations(remediation({ phase: "Undoing", outcome: {} }))), on);
   });

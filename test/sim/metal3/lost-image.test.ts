@@ -26,9 +26,9 @@ async function lose(world: Metal3World, killed: boolean): Promise<unknown> {
 const lost = (world: Metal3World): string[] =>
   world.notes.flatMap(({ reason, note }) => (reason === "RemediationLost" && note.includes("image") ? [note] : []));
 
-describe("an image that a remediation has taken off, which is then removed by force", () => {
+describe("the image that a remediation has removed before it was deleted by force", () => {
   for (const killed of [false, true]) {
-    it(`the image that a remediation removed by force has taken off is put back, and that is reported${killed ? ", by the next agent, too" : ""}`, () =>
+    it(`the image that a lost remediation has removed is restored${killed ? " by the next agent" : ""}, and that is reported`, () =>
       Metal3World.run({}, async (world) => {
         const before = await lose(world, killed);
         if (killed) world.startAgent();
@@ -41,7 +41,7 @@ describe("an image that a remediation has taken off, which is then removed by fo
       }));
   }
 
-  it("the image that a remediation removed by force has taken off stays off a host that is in use again: the Event names it, and how to give it back", () =>
+  it("the image that a lost remediation has removed is not restored on a host that is in use again: the Event names it, and how to restore it", () =>
     Metal3World.run({}, async (world) => {
       await lose(world, true);
       world.edit({ spec: { consumerRef: { kind: "Metal3Machine", name: "other", namespace: METAL3 } } });
@@ -55,7 +55,7 @@ describe("an image that a remediation has taken off, which is then removed by fo
       );
     }));
 
-  it("the image that a remediation removed by force has taken off is noted on the host only as long as it is off", () =>
+  it("the image that a lost remediation has removed is noted on the host only until it is restored", () =>
     Metal3World.run({}, async (world) => {
       world.edit({ spec: { consumerRef: null } });
       await world.hang();

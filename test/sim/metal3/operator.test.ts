@@ -9,9 +9,9 @@ import { readyOf } from "../../../src/remediator/hosts/fencing-target/target-sto
 
 const FOREIGN = "reboot.metal3.io/metal3-remediation-4711";
 
-describe("a BareMetalHost that two Nodes say that they run on", () => {
+describe("a BareMetalHost that two Nodes claim to run on", () => {
   for (const asked of ["n9", "n1"]) {
-    it(`a BareMetalHost that two Nodes say that they run on is powered off for neither (${asked}), until one of them is gone`, () =>
+    it(`a BareMetalHost that two Nodes claim to run on is not powered off for node ${asked} until one of them is deleted`, () =>
       Metal3World.run({}, async (world) => {
         const { spec, status } = world.node("n1") ?? assert.fail();
         const { providerID } = spec;
@@ -141,7 +141,7 @@ async function fencedUpTo(world: Metal3World, phase: string): Promise<void> {
 
 describe("an abort", () => {
   for (const phase of ["PoweringOff", "Releasing"]) {
-    it(`an abort withdraws the off request and leaves the host on (in ${phase})`, () =>
+    it(`an abort in ${phase} withdraws the off request and leaves the host on`, () =>
       Metal3World.run({}, async (world) => {
         await fencedUpTo(world, phase);
         world.abort();
@@ -156,7 +156,7 @@ describe("an abort", () => {
 
 describe("an agent that is killed", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
-    it(`an agent that is killed comes back to one power cycle, asked for once (in ${phase})`, () =>
+    it(`an agent that is killed in ${phase} and restarted orders one power cycle in all, once`, () =>
       Metal3World.run({}, async (world) => {
         await fencedUpTo(world, phase);
         await world.killAgent();
@@ -258,7 +258,7 @@ describe("a host that serves another machine now", () => {
 });
 
 describe("two remediations of one host", () => {
-  it("two remediations of one host hand it over: the second proves it off again, and its On takes off what the first has left", () =>
+  it("two remediations of one host hand it over: the second proves it off again, and its power-on removes the off request that the first has left", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0 });
@@ -325,7 +325,7 @@ describe("a host that must not be fenced as it is", () => {
     ["PowerOffDisabled", { spec: { disablePowerOff: true } }],
     ["HostOffline", { spec: { online: false } }],
   ] as const) {
-    it(`a BareMetalHost that must not be fenced is refused (${reason})`, () =>
+    it(`a BareMetalHost that must not be fenced is refused as ${reason}`, () =>
       Metal3World.run(options, async (world) => {
         await world.until("it is not Ready", () => reason !== "HostOffline" || !world.isReady("n1"));
         const orders = [...world.powerLog];

@@ -56,7 +56,7 @@ class Story {
 }
 
 describe("a Metal3Remediation", () => {
-  it("a Metal3Remediation brings its node back by one power cycle, and goes with its child when the health check takes it back", () =>
+  it("a Metal3Remediation brings its node back by one power cycle, and is deleted with its child by the health check", () =>
     Story.run(async (story, world) => {
       await world.hang();
       story.ask();

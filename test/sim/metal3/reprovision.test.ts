@@ -46,7 +46,7 @@ describe("a BareMetalHost", () => {
     }));
 
   for (const at of ["Deprovisioning", "Provisioning"] as const) {
-    it(`a BareMetalHost goes on being installed after a crash while it is ${at}`, () =>
+    it(`a BareMetalHost is still installed if the agent crashes while it is ${at}`, () =>
       Metal3World.run({}, async (world) => {
         const installed = await begin(world);
         await world.until(at, () => step(world) === at);
@@ -59,7 +59,7 @@ describe("a BareMetalHost", () => {
         world.assertClean();
       }));
 
-    it(`a BareMetalHost whose reprovision is cancelled while it is ${at} gets its image back and is powered on`, () =>
+    it(`a BareMetalHost whose reprovision is canceled while it is ${at} has its image restored and is powered on`, () =>
       Metal3World.run({}, async (world) => {
         await begin(world);
         await world.until(at, () => step(world) === at);

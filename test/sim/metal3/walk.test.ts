@@ -76,7 +76,7 @@ async function calm(world: Metal3World): Promise<void> {
 }
 
 for (const seed of seeds) {
-  it(`three actors on one host keep every rule, and come to rest (seed ${seed})`, () =>
+  it(`no rule is broken by three actors on one host, and all of them end (seed ${seed})`, () =>
     Metal3World.run({}, async (world) => {
       const source = seededRandom(seed);
       const random = (): number => source.next();

@@ -39,7 +39,7 @@ for (const [phase, strategy] of Object.entries(STATES)) {
   };
 
   describe(`a workload cluster that is cut off in ${phase}`, () => {
-    it(`a workload cluster that is cut off in ${phase} and comes back leaves no host off and no taint on`, () =>
+    it(`a workload cluster that is cut off in ${phase} and comes back has no host left off and no taint left`, () =>
       WorkloadWorld.run({}, async (world) => {
         await begin(world);
         await world.clock.advance(40_000);

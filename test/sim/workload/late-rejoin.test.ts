@@ -50,7 +50,7 @@ function hasLabels(world: WorkloadWorld): boolean {
 
 describe("a node of a workload cluster that joins again after its remediation has failed", () => {
   for (const afterMs of [1_000, 300_000]) {
-    it(`a node of a workload cluster that joins again after its remediation has failed gets its labels back, ${afterMs / 1_000} s later`, () =>
+    it(`a node of a workload cluster that joins again ${afterMs / 1_000} s after its remediation has failed gets its labels back`, () =>
       WorkloadWorld.run({ targets: false }, async (world) => {
         await failed(world);
         await world.clock.advance(afterMs);

@@ -75,7 +75,7 @@ for (const [which, begin] of Object.entries(WAYS)) {
   const options = { targets: which === "in addition to a FencingTarget" };
 
   describe(`a BareMetalHost ${which} whose read takes long before a power-off`, () => {
-    it(`a BareMetalHost ${which} whose read takes long before a power-off lets no power-off out that was paused meanwhile`, () =>
+    it(`a BareMetalHost ${which} whose read takes long before a power-off lets no power-off through that was paused during the read`, () =>
       WorkloadWorld.run(options, async (world) => {
         atIntent(world, () => spoil(world, { kind: "delay", delayMs: 3_000 }));
         await begin(world);
@@ -86,7 +86,7 @@ for (const [which, begin] of Object.entries(WAYS)) {
         assert.deepEqual(world.powerLog, []);
       }));
 
-    it(`a BareMetalHost ${which} whose read takes long before a power-off lets no power-off out that rests on an identity older than 5 s`, () =>
+    it(`a BareMetalHost ${which} whose read takes long before a power-off lets no power-off through that relies on an identity older than 5 s`, () =>
       WorkloadWorld.run(options, async (world) => {
         atIntent(world, () => spoil(world, { kind: "delay", delayMs: 5_500 }));
         const place = await begin(world);
@@ -100,7 +100,7 @@ for (const [which, begin] of Object.entries(WAYS)) {
 
   for (const [how, action] of Object.entries(FAILURES)) {
     describe(`a BareMetalHost ${which} that ${how}`, () => {
-      it(`a BareMetalHost ${which} that ${how} keeps no host off`, () =>
+      it(`a BareMetalHost ${which} keeps no host off if it ${how}`, () =>
         WorkloadWorld.run(options, async (world) => {
           const place = await begin(world);
           await world.until("it is powered off", () => world.powerLog.includes(`${place} n3 ForceOff`));
@@ -113,7 +113,7 @@ for (const [which, begin] of Object.entries(WAYS)) {
 
 describe("BareMetalHosts that cannot be listed after a restart", () => {
   for (const [how, action] of Object.entries(FAILURES)) {
-    it(`BareMetalHosts that cannot be listed after a restart keep no host of a FencingTarget off: the list ${how}`, () =>
+    it(`BareMetalHosts whose list ${how} after a restart keep no host of a FencingTarget off`, () =>
       WorkloadWorld.run({}, async (world) => {
         world.management.createPod("n3", "db");
         await world.clock.advance(3_000);

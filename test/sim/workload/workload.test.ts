@@ -99,7 +99,7 @@ describe("the remediation of a Machine", () => {
       world.workload.createPod("n1", "db", { volumes: [] });
       await world.hang("workload", "n1");
       world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
-      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      await world.until("the node is tainted", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
       const signature = world.workload.node("n1")?.metadata.annotations?.[FENCED_BY];
       assert.match(signature ?? "", /^[^/@]+\/[^/@]+@caps\/w1$/);
       await world.phase("Succeeded", "m1");
@@ -188,8 +188,8 @@ describe("a workload cluster that cannot be reached", () => {
   const SHORT = { powerOffTimeout: "30s", drainTimeout: "30s", powerOnTimeout: "30s", timeout: "60s" };
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     for (const restarts of [false, true]) {
-      const how = restarts ? ", also for an agent that began meanwhile" : "";
-      it(`a workload cluster that cannot be reached from ${phase} on is waited for, and nothing is left off once it is back${how}`, () =>
+      const how = restarts ? ", even if the agent was restarted" : "";
+      it(`a workload cluster that cannot be reached from ${phase} on is waited for, and no host is left off when it is back${how}`, () =>
         WorkloadWorld.run({}, async (world) => {
           const uid = world.machine("m1", "n1");
           world.workload.createPod("n1", "db");
@@ -203,7 +203,7 @@ describe("a workload cluster that cannot be reached", () => {
             world.startAgent();
           }
           await world.clock.advance(120_000);
-          assert.equal(world.remediation("m1")?.status?.retryCount ?? 0, 0, "an attempt is not spent on it");
+          assert.equal(world.remediation("m1")?.status?.retryCount ?? 0, 0, "it does not count as an attempt");
           world.mend();
           await world.phase("Succeeded", "m1");
           assert.deepEqual(world.powerLog, FENCED);
@@ -235,7 +235,7 @@ describe("a workload cluster that cannot be reached", () => {
       await world.clock.advance(5_000);
       world.delete("m1");
       await world.clock.advance(60_000);
-      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"], "the taint may stand");
+      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"], "the node may be tainted");
       world.mend();
       await world.until("it is gone", () => world.remediation("m1") === undefined);
       assert.deepEqual(world.powerLog, FENCED);
@@ -250,8 +250,8 @@ describe("a kubeconfig that leads to another cluster", () => {
 
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     for (const restarts of [false, true]) {
-      const how = restarts ? ", also by an agent that began meanwhile" : "";
-      it(`a kubeconfig that leads to another cluster is reported from ${phase} on, the namesakes there are left alone${how}, and nothing stays off once it is corrected`, () =>
+      const how = restarts ? ", even if the agent was restarted" : "";
+      it(`a kubeconfig that leads to another cluster from ${phase} on is reported, no node of that cluster is changed${how}, and no host stays off when it is corrected`, () =>
         WorkloadWorld.run({}, async (world) => {
           const uid = world.machine("m1", "n1");
           world.workload.createPod("n1", "db");
@@ -300,11 +300,11 @@ describe("a kubeconfig that leads to another cluster", () => {
       world.workload.createPod("n1", "db");
       await Promise.all([world.hang("workload", "n1"), world.hang("stranger", "n1")]);
       world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
-      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      await world.until("the node is tainted", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
       world.leadTo("stranger");
       world.delete("m1");
       await world.clock.advance(300_000);
-      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"], "the taint stands");
+      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"], "the node is tainted");
       world.leadTo("workload");
       await world.until("it is gone", () => world.remediation("m1") === undefined);
       assert.deepEqual(world.powerLog, FENCED);
@@ -328,7 +328,7 @@ describe("a Cluster that is deleted during a fence", () => {
   };
 
   for (const phase of ["PoweringOn", "Rejoining"]) {
-    it(`a Cluster that is deleted during a fence has its remediation end with the host on, if the taint is off: ${phase}`, () =>
+    it(`a Cluster that is deleted during a fence in ${phase} has its remediation end with the host on, because the taint is removed`, () =>
       WorkloadWorld.run({}, async (world) => {
         await fenced(world, phase);
         world.deleteCluster();
@@ -337,10 +337,10 @@ describe("a Cluster that is deleted during a fence", () => {
       }));
   }
 
-  it("a Cluster that is deleted during a fence ends its remediation, and the host stays off while the taint may stand, since the cluster may live on elsewhere", () =>
+  it("a Cluster that is deleted during a fence ends its remediation, and the host stays off while the node may be tainted, since the cluster may live on elsewhere", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "Releasing");
-      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      await world.until("the node is tainted", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
       world.deleteCluster();
       await world.phase("Failed", "m1");
       const verdict = world.remediation("m1")?.status?.conditions?.find(({ type }) => type === "Succeeded");
@@ -356,7 +356,7 @@ describe("a Cluster that is deleted during a fence", () => {
   it("a Cluster that is deleted during a fence has its remediation end also if another one has been made under its name", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "Releasing");
-      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      await world.until("the node is tainted", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
       world.replaceCluster();
       await ends(world);
       assert.deepEqual(world.powerLog, ["workload n1 ForceOff"]);
@@ -384,7 +384,7 @@ describe("an API server that claims to be the agent's own cluster", () => {
     "an installation": { type: "Reprovision", requireReboot: false },
   };
   for (const [what, strategy] of Object.entries(STRATEGIES)) {
-    it(`an API server that claims to be the agent's own cluster is not believed: ${what} that is asked for reaches no node of the agent's own cluster`, () =>
+    it(`an API server that claims to be the agent's own cluster is not believed, and ${what} reaches no node of the agent's own cluster`, () =>
       WorkloadWorld.run({ targets: false }, async (world) => {
         world.claimToBe("management");
         world.management.createPod("n1", "db");
@@ -436,10 +436,10 @@ describe("a Node that does not prove to be its Machine's", () => {
   };
 
   for (const [what, named, message] of [
-    ["a Machine without a providerID", "", /^Machine caps\/m1 has no spec\.providerID/],
+    ["no providerID", "", /^Machine caps\/m1 has no spec\.providerID/],
     ["another providerID", "metal3://others/n1/n1-machine", /^node n1 has another providerID than Machine caps\/m1/],
   ] as const) {
-    it(`a Node that does not prove to be its Machine's is not fenced: ${what}`, () =>
+    it(`a Node is not fenced if its Machine does not prove that the Node is its own: it has ${what}`, () =>
       WorkloadWorld.run({}, async (world) => {
         const uid = world.machine("m1", "n1", { named });
         await world.hang("workload", "n1");
@@ -564,7 +564,7 @@ describe("a remediation of a workload cluster's node that is gone without an und
       world.workload.createPod("n1", "db");
       await world.hang("workload", "n1");
       world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
-      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      await world.until("the node is tainted", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
       world.forget("m1");
       await world.until("the taint is off", () => !bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
       assert.deepEqual(warnings(world), ["FencingTarget"]);

@@ -38,7 +38,7 @@ describe("a Cluster of Cluster API", () => {
     ["conditions of v1beta2 shown by v1beta1", "v1beta1", { v1beta2: { conditions: ready } }],
   ];
   for (const [what, version, status] of places) {
-    it(`a Cluster of Cluster API is ready and initialised, and since when, by ${what}`, () => {
+    it(`a Cluster of Cluster API is ready and initialized, with the times, by ${what}`, () => {
       const read = cluster(version, status);
       assert.equal(read.infrastructureReady, true);
       assert.equal(read.infrastructureReadySince, SINCE);

@@ -55,12 +55,15 @@ async function lackOf({ before = {}, after = {}, dark = [], resetAfterS, aheadMs
 const OFF = ["Off", "Off", "Off", "Off", "Off"] as const;
 
 for (const [what, bmc] of [
-  ["that has started since the outlets are on again", { before: { bmcUpMs: HOUR }, after: { bmcUpMs: 50_000 } }],
   [
-    "that names mains power as the cause of the last start, and not before",
+    "that has started since the outlets were switched on again",
+    { before: { bmcUpMs: HOUR }, after: { bmcUpMs: 50_000 } },
+  ],
+  [
+    "that names mains power as the cause of its last start, and did not before",
     { before: { isStartedByMains: false }, after: { isStartedByMains: true } },
   ],
-  ["that reads Off at each reading in the dark", { dark: OFF }],
+  ["that reads Off at each reading while the outlets are off", { dark: OFF }],
   [
     "with a wrong clock whose host was reset when its power came back",
     { before: { bmcUpMs: HOUR }, after: { bmcUpMs: 50_000 }, resetAfterS: 5, aheadMs: -20 * HOUR },
@@ -80,8 +83,8 @@ for (const [what, bmc, why] of [
     { before: { bmcUpMs: HOUR }, after: { bmcUpMs: 80_000 } },
     NONE,
   ],
-  ["whose clock stands still", { before: { bmcUpMs: 20_000 }, after: { bmcUpMs: 20_000 } }, NONE],
-  ["that did not date its start before", { after: { bmcUpMs: 50_000 } }, NONE],
+  ["whose clock has stopped", { before: { bmcUpMs: 20_000 }, after: { bmcUpMs: 20_000 } }, NONE],
+  ["that showed no time of its start before", { after: { bmcUpMs: 50_000 } }, NONE],
   [
     "that has named mains power before",
     { before: { isStartedByMains: true }, after: { isStartedByMains: true } },
@@ -95,7 +98,7 @@ for (const [what, bmc, why] of [
     { dark: OFF, after: { isStartedByMains: false } },
     /something other than restored mains power last started/,
   ],
-  ["whose host was reset in the dark", { dark: OFF, resetAfterS: -20 }, /something else has reset it/],
+  ["whose host was reset while the outlets were off", { dark: OFF, resetAfterS: -20 }, /something else has reset it/],
   ["whose host was reset 15 min later", { dark: OFF, resetAfterS: 900 }, /something else has reset it/],
 ] as const satisfies readonly (readonly [string, Bmc, RegExp])[]) {
   test(`a BMC ${what} does not show that its host lost its power`, async () => {

@@ -141,7 +141,7 @@ describe("the command line", () => {
     );
   });
 
-  it("the command line takes a flag that is true or false without a value for true, wherever it stands, but not an empty value", async () => {
+  it("the command line takes a flag that is true or false without a value for true, wherever the flag is, but not an empty value", async () => {
     const address = "ipmi://bmc.invalid:99999";
     for (const flags of [
       ["--insecure-skip-verify"],
@@ -188,7 +188,7 @@ describe("the command line", () => {
     assert.match((await cli("rnu")).err, /did you mean `run`/);
   });
 
-  it("the command line says where flags stand that come before the command", async () => {
+  it("the command line says where flags belong if they come before the command", async () => {
     const { err, code } = await cli("--kubeconfig", "/nonexistent/kubeconfig", "status");
     assert.equal(code, EXIT_USAGE);
     assert.match(err, /^ironfence: \[CommandLineInvalid\] --kubeconfig: flags come after the command/);

@@ -15,7 +15,7 @@ function start(isTerminal: boolean) {
   return { clock, written, line: new WaitingLine(context) };
 }
 
-test("on a terminal one line is rewritten in place and cleared before other output", async () => {
+test("the progress of a wait is one line of a terminal, rewritten in place and cleared before other output", async () => {
   const { clock, written, line } = start(true);
   line.show("PoweringOff");
   await clock.advance(5_000);
@@ -29,7 +29,7 @@ test("on a terminal one line is rewritten in place and cleared before other outp
   ]);
 });
 
-test("in a log the waiting is reported every 30 s, in lines of their own", async () => {
+test("the progress of a wait is written to a log every 30 s, in lines of its own", async () => {
   const { clock, written, line } = start(false);
   for (let second = 0; second <= 60; second++) {
     line.show("WaitingForTurn");

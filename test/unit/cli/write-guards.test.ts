@@ -84,12 +84,12 @@ const OTHERS: readonly Case[] = [
 
 describe("the guards of what an agent changes", () => {
   for (const one of OWN) {
-    it(`the guards of what an agent changes let one that only observes send ${describeCase(one)}`, async () => {
+    it(`an agent that only observes may send ${describeCase(one)}`, async () => {
       assert.equal(await isSent(true, one), true);
     });
   }
   for (const one of OTHERS) {
-    it(`the guards of what an agent changes let none send ${describeCase(one)} that only observes, and let one that leads`, async () => {
+    it(`an agent that only observes may not send ${describeCase(one)}, and one that leads may`, async () => {
       assert.equal(await isSent(true, one), false);
       assert.equal(await isSent(false, one), true);
       assert.equal(await isSent(false, one, false), false, "without the lease");

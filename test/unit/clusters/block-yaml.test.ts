@@ -67,13 +67,13 @@ describe("block YAML", () => {
     ["a tag", "a: !!str b"],
     ["an explicit key", "? a\n: b"],
     ["a second document", "a: b\n---\nc: d"],
-    ["a key that stands twice", "a: b\na: c"],
+    ["a key that occurs twice", "a: b\na: c"],
     ["a tab", "a:\n\tb: c"],
     ["a quote that does not end", 'a: "b'],
-    ["a line that hangs in the air", "a: b\n  c: d"],
-    ["lists in lists without end", `${"- ".repeat(40)}a`],
+    ["a line without a parent", "a: b\n  c: d"],
+    ["lists nested too deep", `${"- ".repeat(40)}a`],
   ] as const) {
-    it(`block YAML is refused with ${what}, by its line and not by its words`, () => {
+    it(`block YAML with ${what} is refused, with the number of the line and not its text`, () => {
       assert.throws(
         () => parseBlockYaml(text),
         (error: unknown) => {
@@ -92,7 +92,7 @@ describe("block YAML", () => {
   });
 });
 
-describe("a kubeconfig that a tenant has made to take long", () => {
+describe("a kubeconfig that a tenant has made slow to read", () => {
   const filled = (unit: string): string => unit.repeat(Math.ceil(LENGTH / unit.length)).slice(0, LENGTH);
   const texts: Record<string, string> = {
     "a flow mapping": `{${filled("a,").slice(2)}}`,
@@ -116,7 +116,7 @@ describe("a kubeconfig that a tenant has made to take long", () => {
     "a block": `a: |\n${filled(" b\n").slice(5)}`,
   };
   for (const [what, text] of Object.entries(texts)) {
-    it(`a kubeconfig that a tenant has made to take long is refused at once: ${what}`, () => {
+    it(`a kubeconfig that a tenant has made slow to read, with ${what}, is refused at once`, () => {
       // CPU time, since a busy machine takes longer for the same parse.
       const started = process.cpuUsage();
       assert.throws(() => parseWorkloadKubeconfig(text));

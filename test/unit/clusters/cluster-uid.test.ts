@@ -27,9 +27,9 @@ describe("the UID of a cluster", () => {
     ["a number", 7],
     ["a list", [[], []]],
     ["an object", { length: 36 }],
-    ["not there", undefined],
+    ["missing", undefined],
   ] as const) {
-    it(`the UID of a cluster is not taken unless it is text of its length, since it is copied to the status of other objects (${what})`, async () => {
+    it(`the UID of a cluster is refused if it is ${what}, because it is copied to the status of other objects`, async () => {
       await assert.rejects(read(uid), (error: unknown) => isKubeError(error, "BadResponse"));
     });
   }

@@ -37,22 +37,22 @@ void describe("the policy that keeps what a fence under way needs", () => {
     return [...new Set(names)].filter((name) => !OF_USERS.includes(name)).toSorted();
   };
 
-  void test("it names every role and binding of the agent, of the base and of each family, and no other", () => {
+  void test("the policy that keeps what a fence under way needs names every role and binding of the agent, and no other", () => {
     const names = installedNames(/^(?:Cluster)?Role(?:Binding)?$/);
     assert.deepEqual(namesBehind("'fencingtargets.ironfence.io'] :"), names);
   });
 
-  void test("it names the agent's Namespace, ServiceAccount and Deployment", () => {
+  void test("the policy that keeps what a fence under way needs names the agent's Namespace, ServiceAccount and Deployment", () => {
     assert.deepEqual(namesBehind("'Namespace' ?"), installedNames(/^Namespace$/));
     assert.deepEqual(namesBehind("'ServiceAccount'] ?"), installedNames(/^ServiceAccount$/));
     assert.deepEqual(namesBehind("['Deployment', 'ServiceAccount'] ?"), installedNames(/^Deployment$/));
   });
 
-  void test("it asks for the finalizer that the agent sets", () => {
+  void test("the policy that keeps what a fence under way needs requires the finalizer that the agent sets", () => {
     assert.ok(JSON.stringify(policy).includes(`'${FINALIZER}' in params.metadata.finalizers`));
   });
 
-  void test("it comes last, so that a deletion in the order of the files is refused before the policy is gone", () => {
+  void test("the policy that keeps what a fence under way needs comes last, so that it is deleted after everything that it keeps", () => {
     const base = installed.map(({ metadata }) => metadata.name);
     const first = base.indexOf("ironfence-in-use");
     const kinds = installed.slice(0, first).map(({ kind }) => kind);

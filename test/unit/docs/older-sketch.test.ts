@@ -31,7 +31,7 @@ describe("the fields that replace the older sketch's", () => {
   });
 
   for (const [sketch, meaning] of Object.entries(MEANINGS)) {
-    it(sketch, async () => {
+    it(`the field ${sketch} of the older sketch has its replacement`, async () => {
       const plan = await planOfYaml(rows.get(sketch) ?? []);
       const unsaid = await planOfYaml([]);
       for (const key of Object.keys(meaning) as (keyof BoundedStrategy)[])

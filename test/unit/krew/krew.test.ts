@@ -24,7 +24,7 @@ describe("the manifest for krew", () => {
     ["uri", { ...RELEASE, uri: "http://downloads.example/a.tar.gz" }],
     ["sha256", { ...RELEASE, sha256: "0".repeat(63) }],
   ] as const) {
-    it(`the manifest for krew would not pass with a wrong ${field}`, () => {
+    it(`the manifest for krew is refused if its ${field} is wrong`, () => {
       assert.deepEqual(krewProblems(stringify(krewManifest(broken))), [field]);
     });
   }

@@ -191,7 +191,7 @@ test("a watch that lags forever is open and silent", async () => {
   assert.equal(silent.length, 1);
 });
 
-test("lagging watches hear late and in order, and at once when the lag is taken back", async () => {
+test("lagging watches receive events late and in order, and at once when the lag ends", async () => {
   const { clock, server, transport } = world();
   const reported = await watch(transport, `${PATH}?watch=1`);
   const other = await watch(server.transport({ client: "kubelet" }), `${PATH}?watch=1`);
@@ -235,7 +235,7 @@ test("a cut watch is a Network error, and a new one goes on from its version", a
   assert.deepEqual([reported, resumed], [["ADDED a", "Network"], ["ADDED b"]]);
 });
 
-test("after a compaction an older watch and an older page are Expired", async () => {
+test("older watches and pages are Expired after a compaction", async () => {
   const { server, transport } = world();
   for (const name of ["a", "b", "c"]) addNode(server, name);
   const page = JSON.parse((await transport.send(request(`${PATH}?limit=1`), ALWAYS)).body).metadata;

@@ -50,7 +50,7 @@ test("the kubeconfig leads to the server over verified TLS", async () => {
   assert.match((await transport.send(request("/version"), ALWAYS)).body, /"gitVersion":"v1\.36\.3"/);
 });
 
-test("without the token nothing is answered but 401", async () => {
+test("every request without the token is answered with 401", async () => {
   const stranger = await connect(mock.kubeconfig.replace(TOKEN, "wrong"), "wrong");
   const { status, body } = await stranger.send(request("/api/v1/nodes"), ALWAYS);
   await stranger.close();

@@ -57,11 +57,11 @@ describe("the review of who may read a path", () => {
 
   for (const [what, status] of [
     ["says no", { authenticated: false }],
-    ["says no and names a user all the same", { authenticated: false, user: USER }],
+    ["says no and still names a user", { authenticated: false, user: USER }],
     ["names no user", { authenticated: true, user: {} }],
     ["says nothing", undefined],
   ] as const) {
-    it(`the review of who may read a path asks nothing about a user that it does not know (the API server ${what})`, async () => {
+    it(`the review of who may read a path asks about no user if the API server ${what}`, async () => {
       const { ask, sent, statuses } = world();
       statuses["TokenReview"] = status;
       assert.equal(await ask(), "unauthenticated");

@@ -62,7 +62,7 @@ describe("contact with an API server", () => {
     { status: 500 },
     { status: 429 },
   ] as const) {
-    it(`contact with an API server begins again after an outage (${JSON.stringify(outage)}), also one that only a watch has noticed`, async () => {
+    it(`contact with an API server begins again after the outage ${JSON.stringify(outage)}, even if only a watch has noticed it`, async () => {
       for (const by of ["call", "watch"] as const) {
         const server: Parameters<typeof served>[0] = {};
         const { clock, contact, ...ways } = served(server);
@@ -90,7 +90,7 @@ describe("contact with an API server", () => {
     [{ takesMs: 1_000 }, false],
     [{ takesMs: 1_001 }, true],
   ] as const) {
-    it(`contact with an API server is ${isTrouble ? "in" : "without"} trouble after a call like ${JSON.stringify(server)}`, async () => {
+    it(`contact with an API server ${isTrouble ? "has" : "has no"} trouble after the call ${JSON.stringify(server)}`, async () => {
       const { clock, contact, call } = served(server);
       await call();
       assert.equal(contact().troubledAtMs, isTrouble ? clock.monotonicMs() : -Infinity);

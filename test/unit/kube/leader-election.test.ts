@@ -163,7 +163,7 @@ test("the leader describes itself in the lease's annotations, as it is at each r
   assert.deepEqual(server.lease?.metadata.annotations, { version: "1.2.3", notReady: "may not watch nodes" });
 });
 
-test("a lease that was given back names no holder, and keeps the annotations of others", async () => {
+test("a lease that was released names no holder, and keeps the annotations of others", async () => {
   server.lease = freeLease("lease-0");
   server.lease.metadata.annotations = { note: "keep" };
   const a = candidate("a", { describe: () => ({ version: "1.2.3", notReady: "may not watch nodes" }) });
@@ -175,7 +175,7 @@ test("a lease that was given back names no holder, and keeps the annotations of 
   assert.deepEqual(server.lease?.metadata.annotations, { note: "keep" });
 });
 
-test("on a clean stop the lease is held until the work has ended, then given back at once", async () => {
+test("the lease is held until the work has ended on a clean stop, and then released at once", async () => {
   let finish: () => void = () => undefined;
   const a = candidate("a", {
     lead: async () => {
@@ -255,7 +255,7 @@ test("a leader that is cut off stops before any other agent can lead", async () 
   }
 });
 
-test("a leader that comes back after its lease was taken does not take it back", async () => {
+test("a leader that comes back does not take over the lease that another agent has taken", async () => {
   const a = candidate("a");
   await settle();
   const b = candidate("b");
@@ -363,7 +363,7 @@ test("the first candidate of all waits for one lease duration, and for no more",
   await settle();
 });
 
-test("a Lease that was given back before it was deleted may have been taken unseen meanwhile", async () => {
+test("a Lease that was released before it was deleted may have been taken unseen", async () => {
   const b = candidate("b", { identity: "b" });
   await settle();
   b.stop.abort();
@@ -452,7 +452,7 @@ function asked(identity: string): { self: Candidate; isHeld: () => boolean } {
   return { self, isHeld: () => isHeld() };
 }
 
-test("a machine that was suspended, while its monotonic clock stood still, has lost the lease as soon as it goes on", async () => {
+test("a leader on a machine that was suspended, with its monotonic clock stopped, has lost the lease as soon as it continues", async () => {
   const wall = wallAhead();
   const { self, isHeld } = asked("a");
   await clock.advance(5_000);

@@ -24,7 +24,7 @@ describe("a local address", () => {
     "64:ff9b::169.254.169.254",
     "fd00:ec2::254",
   ]) {
-    it(`a local address is ${address}`, () => assert.equal(isLocalAddress(address), true));
+    it(`the address ${address} is local`, () => assert.equal(isLocalAddress(address), true));
   }
   for (const address of [
     "10.0.0.7",
@@ -35,7 +35,7 @@ describe("a local address", () => {
     "2001:db8::1",
     "::ffff:10.0.0.7",
   ]) {
-    it(`a local address is not ${address}`, () => assert.equal(isLocalAddress(address), false));
+    it(`the address ${address} is not local`, () => assert.equal(isLocalAddress(address), false));
   }
 });
 

@@ -24,7 +24,7 @@ const { signal } = new AbortController();
 
 describe("clock offset", () => {
   for (const aheadMs of [0, 60_000, -60_000, 1_500]) {
-    it(`clock offset holds an API server's clock that is ${aheadMs} ms ahead between its bounds`, async () => {
+    it(`the bounds of the clock offset contain the clock of an API server that is ${aheadMs} ms ahead`, async () => {
       const { transport, clockOffset } = measured({ aheadMs, tookMs: 300 });
       await transport.send(REQUEST, signal);
       const { minMs = NaN, maxMs = NaN } = clockOffset() ?? {};

@@ -47,7 +47,7 @@ test("a later delay does not move an earlier one, and an earlier one does move a
   queue.add("a", 50);
   await clock.advance(50);
   assert.equal(queue.depth, 1);
-  assert.equal(clock.pending, 0, "the later timer is taken back");
+  assert.equal(clock.pending, 0, "the later timer is canceled");
 });
 
 test("a delay beyond what timers can count is cut", async () => {

@@ -21,7 +21,7 @@ for (const folder of [
   "examples",
 ]) {
   for (const name of readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".yaml"))) {
-    test(`${folder}/${name} says the same to every reader of YAML`, () => {
+    test(`the manifest ${folder}/${name} means the same to every parser of YAML`, () => {
       const text = readFileSync(join(ROOT, folder, name), "utf8");
       const read = (version: "1.1" | "1.2"): unknown[] =>
         parseAllDocuments(text, { version }).map((document): unknown => document.toJS());

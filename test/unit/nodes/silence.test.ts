@@ -12,7 +12,7 @@ describe("how long a lease may stay unchanged", () => {
     // A lease may keep the duration with which it was created.
     [20, 12_400, 16_000, 23_000],
   ] as const) {
-    it(`a lease of ${seconds} s is overdue after ${overdueMs} ms, and silent after ${silentMs} ms, or ${longMs} ms if one device alone says Off`, () => {
+    it(`a lease of ${seconds} s is overdue after ${overdueMs} ms, and silent after ${silentMs} ms, or after ${longMs} ms if only one device reports Off`, () => {
       const durationMs = seconds * 1_000;
       assert.deepEqual(paced(durationMs, [durationMs / 4, durationMs / 4]), [overdueMs, silentMs, longMs]);
     });

@@ -188,7 +188,7 @@ describe("a simulated host", () => {
     ["LastState", true, true],
     ["LastState", false, false],
   ] as const) {
-    it(`a simulated host after mains power is back, with ${policy} and ${wasOn ? "on" : "off"} before, is ${comesUp ? "on" : "off"}`, async () => {
+    it(`a simulated host with ${policy} that was ${wasOn ? "on" : "off"} is ${comesUp ? "on" : "off"} after mains power is back`, async () => {
       const { clock, host, rack } = setUp({ restorePolicy: policy, power: wasOn ? "On" : "Off" });
       host.cutMains();
       assert.equal(host.power, "Off");

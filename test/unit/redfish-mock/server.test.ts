@@ -154,11 +154,11 @@ describe("the Redfish mock's server", () => {
 
 describe("the Redfish mock with faults", () => {
   const noAnswer: [string, FaultRule["action"], number][] = [
-    ["hangs before the effect", { type: "hang", effect: "none" }, 0],
-    ["hangs after the effect", { type: "hang", effect: "done" }, 1],
+    ["before", { type: "hang", effect: "none" }, 0],
+    ["after", { type: "hang", effect: "done" }, 1],
   ];
-  for (const [name, action, orders] of noAnswer) {
-    it(`the Redfish mock with faults ${name}: no answer, ${orders} orders`, async () => {
+  for (const [when, action, orders] of noAnswer) {
+    it(`the Redfish mock with faults sends no answer if it hangs ${when} the effect of an order`, async () => {
       mock.addFault({ match: { method: "POST" }, action });
       await assertSilent(forceOff, () => mock.requests.length === 1);
       assert.equal(ordersOf("a").length, orders);
@@ -167,11 +167,11 @@ describe("the Redfish mock with faults", () => {
   }
 
   const lostAnswer: [string, FaultRule["action"], number][] = [
-    ["drops before the effect", { type: "drop", effect: "none" }, 0],
-    ["drops after the effect", { type: "drop", effect: "done" }, 1],
+    ["before", { type: "drop", effect: "none" }, 0],
+    ["after", { type: "drop", effect: "done" }, 1],
   ];
-  for (const [name, action, orders] of lostAnswer) {
-    it(`the Redfish mock with faults ${name}: a broken connection, ${orders} orders`, async () => {
+  for (const [when, action, orders] of lostAnswer) {
+    it(`the Redfish mock with faults breaks the connection ${when} the effect of an order`, async () => {
       mock.addFault({ match: { method: "POST" }, action });
       await assert.rejects(forceOff());
       assert.equal(ordersOf("a").length, orders);

@@ -26,7 +26,7 @@ describe("durations in Go's form", () => {
     ["1d", undefined],
   ];
   for (const [text, wanted] of table) {
-    it(`durations in Go's form reads ${JSON.stringify(text)} as ${wanted}`, () =>
+    it(`the duration ${JSON.stringify(text)} in Go's form is read as ${wanted}`, () =>
       assert.equal(parseDurationMs(text), wanted));
   }
 

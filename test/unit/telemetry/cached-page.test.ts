@@ -42,7 +42,7 @@ describe("a page that is kept", () => {
     [200, 4_000],
     [5_000, 15_000],
   ] as const) {
-    it(`a page that is kept is kept for ${keptMs} ms if it takes ${costMs} ms to make`, async () => {
+    it(`a cached page is kept for ${keptMs} ms if it takes ${costMs} ms to render`, async () => {
       const { clock, page, count } = made(costMs);
       void page();
       await clock.advance(costMs);

@@ -39,12 +39,12 @@ describe("the page server", () => {
   });
 
   for (const [what, sent] of [
-    ["that say nothing", ""],
+    ["which send nothing", ""],
     ["whose headers never end", "GET /healthz HTTP/1.1\r\nhost: x\r\n"],
-    ["that are kept alive and busy", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"],
-    ["that ask a hundred things at once", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100)],
+    ["which are kept alive and busy", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"],
+    ["which send a hundred requests at once", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100)],
   ] as const) {
-    it(`the page server answers a probe during more connections from one other address than it has places for: ${what}`, async () => {
+    it(`the page server answers a probe although one address has opened more connections than it accepts, ${what}`, async () => {
       const { port } = server;
       const sockets = Array.from({ length: 200 }, () =>
         connect({ port, host: "127.0.0.1", localAddress: "127.0.0.2" }),

@@ -20,7 +20,7 @@ describe("the log", () => {
     assert.ok(!Number.isNaN(Date.parse(time)));
   });
 
-  it("the log never shows a Secret, whatever it stands in", () => {
+  it("the log never shows a Secret, whatever value contains it", () => {
     const line = logged((logger) =>
       logger.info({ device: { login: new Secret("hunter2") }, all: [new Secret("hunter2")] }, "x"),
     );

@@ -40,7 +40,7 @@ const SHAPES: readonly [what: string, node: KubeObject][] = [
 
 describe("a Node of an untrusted API server", () => {
   for (const [what, node] of SHAPES) {
-    it(`a Node of an untrusted API server cannot be read, so that no reader of it fails (${what})`, () => {
+    it(`a Node of an untrusted API server is refused if it has ${what}, so that no part of the agent fails on it`, () => {
       assert.throws(() => readNode(node), TypeError);
       assert.throws(() => trimNode(node), TypeError);
     });

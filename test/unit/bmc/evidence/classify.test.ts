@@ -270,7 +270,7 @@ const ENTRIES: Readonly<Record<string, readonly Case[]>> = {
 
 describe("the classification of log entries", () => {
   for (const [vendor, cases] of Object.entries(ENTRIES)) {
-    it(`the classification of log entries knows those of ${vendor}`, () => {
+    it(`the classification of log entries knows the entries of ${vendor}`, () => {
       for (const [body, topic, rank] of cases) {
         const entry = parseEntry("SEL", body, undefined);
         assert.deepEqual({ topic: entry?.topic, rank: entry?.rank }, { topic, rank }, JSON.stringify(body));

@@ -5,7 +5,7 @@ import { parseEntry } from "../../../../src/bmc/redfish/logs/parse-entry.ts";
 
 describe("the entries that vendors document", () => {
   for (const { vendor, body, topic, rank, text, source } of VENDOR_ENTRIES) {
-    it(`the entries that vendors document are understood: ${vendor}`, () => {
+    it(`the documented log entry "${vendor}" is understood`, () => {
       const entry = parseEntry("SEL", body, undefined);
       assert.deepEqual({ topic: entry?.topic, rank: entry?.rank, text: entry?.text }, { topic, rank, text }, source);
     });

@@ -95,7 +95,7 @@ test("maker, model and serial number are read from the inventory, in parts as sm
   assert.deepEqual(await readFruIdentity(inventory(image, 4).ask), {});
 });
 
-test("without a product's serial number the chassis' counts", async () => {
+test("the serial number of the chassis counts if the product has none", async () => {
   const image = fruImage({ systemUUID: "", manufacturer: "Maker", model: "R1", serialNumber: "" });
   assert.deepEqual(await readFruIdentity(inventory(image).ask), {
     manufacturer: "Maker",

@@ -204,7 +204,7 @@ test("a PDU is known by its serial number, otherwise by its engine ID, and not a
 
 const row = (object: MibObject | undefined, at: number): string => oidOf(object ?? { oid: "" }, "3", at);
 
-test("an outlet of a chain is that of the unit whose number it has, wherever that unit stands in the table", () => {
+test("an outlet of a chain is that of the unit whose number it has, wherever that unit is in the table", () => {
   const table = OUTLET_TABLES["APC-rPDU2"];
   const { chain, serial } = table;
   const second: [string, SnmpValue][] = [

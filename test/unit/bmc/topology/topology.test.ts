@@ -41,7 +41,7 @@ for (const levels of [
   [1, 1],
   [1, 2],
 ]) {
-  test(`of an order that several devices failed (levels ${levels.join(" and ")}) counts what may have taken effect`, async () => {
+  test(`an order that failed on several devices (levels ${levels.join(" and ")}) is reported as what may have taken effect`, async () => {
     const refusing = (code: BmcErrorCode): PowerDriver => {
       const driver: Partial<PowerDriver> = {
         identify: () => Promise.resolve({ device: code }),

@@ -62,8 +62,7 @@ describe("what a support bundle removes", () => {
       "password:\n  Str0ngPw",
       "password:\r\nStr0ngPw\r\nnext: line",
     ]) {
-      it(`a password in a form in which users and programs write it is removed: ${JSON.stringify(text)}`, () =>
-        hidden(new Redactor().text(text)));
+      it(`a password is removed from the text ${JSON.stringify(text)}`, () => hidden(new Redactor().text(text)));
     }
     for (const list of [
       ["--password", "Str0ngPw"],
@@ -73,7 +72,7 @@ describe("what a support bundle removes", () => {
       ["curl", "-sku", "root:calvin", "https://bmc"],
       ["curl", "--user", "root:calvin", "https://bmc"],
     ]) {
-      it(`a password in a form in which users and programs write it is removed from a list of arguments: ${list.join(" ")}`, () => {
+      it(`a password is removed from the list of arguments ${list.join(" ")}`, () => {
         hidden(JSON.stringify(new Redactor().value({ spec: { containers: [{ args: list, command: list }] } })));
       });
     }
@@ -196,7 +195,7 @@ describe("what a support bundle removes", () => {
 
 describe("a secret in each of its forms", () => {
   for (const [name, text, secrets] of SECRET_FORMS) {
-    it(`a secret in each of its forms is removed from a message, from a log and from a value: ${name}`, () => {
+    it(`a secret is removed from a message, from a log and from a value in the form ${name}`, () => {
       for (const shown of [
         new Redactor().text(text),
         new Redactor().lines(text.split("\n")).join("\n"),

@@ -396,7 +396,7 @@ describe("the checks", () => {
     );
   });
 
-  it("the checks fail for a node whose attempt budget is spent, and not for attempts that have aged out", () => {
+  it("the checks fail for a node whose attempt budget is used up, and not for attempts that have left the window", () => {
     const spent = (agoMs: number): Facts => {
       const times = Array.from({ length: 10 }, (_, index) => `r${index}@${toTime(NOW_MS - agoMs - index * 60_000)}`);
       const annotations = { [REMEDIATION_ATTEMPTS]: JSON.stringify({ n1: times.join(",") }) };

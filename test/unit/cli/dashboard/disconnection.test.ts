@@ -36,7 +36,7 @@ describe("a plug may be pulled by hand", () => {
 });
 
 describe("a plug must not be pulled", () => {
-  const cases: [why: string, changed: Partial<DisconnectionFacts>, says: RegExp][] = [
+  const cases: [when: string, changed: Partial<DisconnectionFacts>, says: RegExp][] = [
     ["while power orders are not held", { targets: [target("w1")] }, /set spec\.maintenance/],
     [
       "before the agent has confirmed maintenance",
@@ -44,7 +44,7 @@ describe("a plug must not be pulled", () => {
       /has not confirmed/,
     ],
     [
-      "if the agent has confirmed an earlier spec only",
+      "if the agent has confirmed only an earlier spec",
       { targets: [target("w1", { reason: "Maintenance", maintenance: true, observed: 1 })] },
       /has not confirmed/,
     ],
@@ -55,7 +55,7 @@ describe("a plug must not be pulled", () => {
     ],
     ["while the node is Ready", { node: node("w1") }, /is Ready/],
     [
-      "of a control plane node",
+      "at a control plane node",
       { node: node("w1", "Unknown", { "node-role.kubernetes.io/control-plane": "" }) },
       /quorum/,
     ],
@@ -69,10 +69,14 @@ describe("a plug must not be pulled", () => {
       /is owned by/,
     ],
     ["if something cannot be read", { unread: "nodes is forbidden" }, /nodes is forbidden/],
-    ["in a phase that is not known", { remediations: [remediation("w1", "Later", "Maintenance")] }, /not known/],
+    [
+      "in a phase that the agent does not know",
+      { remediations: [remediation("w1", "Later", "Maintenance")] },
+      /not known/,
+    ],
   ];
-  for (const [why, changed, says] of cases) {
-    it(why, () => {
+  for (const [when, changed, says] of cases) {
+    it(`a plug must not be pulled ${when}`, () => {
       const { safe, why } = judgeDisconnection({ ...SAFE, ...changed });
       assert.equal(safe, false);
       assert.match(why, says);

@@ -86,7 +86,7 @@ describe("the pages", () => {
     }
   });
 
-  it("the pages escape what stands in elements and attributes, and nothing twice", () => {
+  it("the pages escape the content of elements and attributes, and nothing twice", () => {
     const inner = html`<i>${"&"}</i>`;
     const { text } = html`<a href="${'"><b>'}">${inner}${undefined}${[inner, 1]}</a>`;
     assert.equal(text, '<a href="&quot;&gt;&lt;b&gt;"><i>&amp;</i><i>&amp;</i>1</a>');

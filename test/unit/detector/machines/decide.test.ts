@@ -41,7 +41,7 @@ describe("a MachineHealthCheck", () => {
     assert.deepEqual(deedsOf(decideFor([first, second, third])), ["record a 1", "record b 1", "request c"]);
   });
 
-  describe("makes a request that failed again", () => {
+  describe("a request that failed", () => {
     /** A machine whose request failed `ago` minutes ago, when it had been unhealthy for `outage` minutes. */
     const failed = (outage: number, ago: number, more: Parameters<typeof factsOf>[0] = {}) => {
       const failedMs = T0 - ago * MINUTE;
@@ -61,7 +61,7 @@ describe("a MachineHealthCheck", () => {
       [100, 100],
       [500, 120],
     ] as const) {
-      it(`a request that failed is made again after ${pause} minutes, the machine having been unhealthy for ${outage}, and no sooner`, () => {
+      it(`a request that failed is made again after ${pause} minutes, and no sooner, if the machine has been unhealthy for ${outage} minutes`, () => {
         const early = decideFor([failed(outage, pause - 1)]);
         assert.deepEqual([deedsOf(early), early.nextCheckMs], [[], T0 + MINUTE]);
         assert.deepEqual(deedsOf(decideFor([failed(outage, pause)])), ["renew m0"]);
@@ -261,7 +261,7 @@ describe("a MachineHealthCheck", () => {
     );
   });
 
-  it("a MachineHealthCheck has a machine say that there is no template, and take it back when its request is there", () => {
+  it("a MachineHealthCheck reports on a Machine that there is no template, and clears that once its request exists", () => {
     const missing = { reason: "RemediationTemplateNotFound", message: "not found" } as const;
     const decision = decideFor([factsOf()], { template: missing });
     assert.ok(reportedBy(decision).includes("m0 ExternallyRemediated=False RemediationTemplateNotFound"));
@@ -274,7 +274,7 @@ describe("a MachineHealthCheck", () => {
     assert.ok(reportedBy(later).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
-  it("a MachineHealthCheck leaves alone what a remediator says of its request, and takes the condition off when all is over", () => {
+  it("a MachineHealthCheck keeps the condition that a remediator writes on its request, and removes it at the end", () => {
     const says = (reason: string) => {
       const conditions = conditionsOf({ ExternallyRemediated: { status: "False", sinceMs: T0, reason } });
       return machineOf("m0", { status: { conditions } });

@@ -47,7 +47,7 @@ describe("what an action on a Machine has done", () => {
     ],
   ];
   for (const [type, event, expected] of cases) {
-    it(`the action ${type} on a Machine records one Event about the Machine, in upstream's words`, () => {
+    it(`the action ${type} on a Machine records one Event about the Machine, with upstream's text`, () => {
       const recorded = announced(event);
       assert.equal(recorded.length, 1);
       assert.match(recorded[0] ?? "", expected);

@@ -174,7 +174,7 @@ describe("what is done to an unhealthy OKD Machine", () => {
     assert.deepEqual(chooseRemedy(check({}, external), machine({ ownerReferences: [] })), annotate);
   });
 
-  test("an unhealthy OKD Machine with external-baremetal is left alone while a request stands", () => {
+  test("an unhealthy OKD Machine with external-baremetal gets no further request while one exists", () => {
     assert.equal(chooseRemedy(check({}, external), machine({ annotations: asked })).type, "none");
   });
 

@@ -247,7 +247,7 @@ describe("decide: attempt budget", () => {
     assert.equal(after(60_000).nodes[0]?.outcome, "create");
   });
 
-  it("decide: attempt budget says nothing of a budget that was never spent, and takes the condition back if one was", () => {
+  it("decide: attempt budget sets no condition for a budget that was never used up, and clears it if one was", () => {
     const calm = after(60_000).status;
     assert.equal(
       calm.conditions?.some(({ type }) => type === "AttemptBudgetSpent"),

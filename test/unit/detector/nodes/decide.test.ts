@@ -24,54 +24,64 @@ function outcomes(nodes: NodeFacts[], more: Parameters<typeof snapshotOf>[2] = {
 describe("decide: who gets a remediation", () => {
   const excluded = { "remediation.medik8s.io/exclude-from-remediation": "true" };
   const cases: [string, NodeFacts[], Parameters<typeof snapshotOf>[2], Record<string, string>][] = [
-    ["an unhealthy node", [unhealthy("a")], {}, { a: "create" }],
-    ["none while the view is stale", [unhealthy("a")], { blocked: "no news" }, { a: "blocked" }],
+    ["decide: an unhealthy node gets a remediation", [unhealthy("a")], {}, { a: "create" }],
     [
-      "none where a live list shows too few healthy nodes",
+      "decide: no node gets a remediation while the view is stale",
+      [unhealthy("a")],
+      { blocked: "no news" },
+      { a: "blocked" },
+    ],
+    [
+      "decide: no node gets a remediation if a live list shows too few healthy nodes",
       [unhealthy("a")],
       { policy: policyOf({ minHealthy: 2 }), liveCounts: { selected: 10, healthy: 1, absent: 0 } },
       { a: "threshold" },
     ],
     [
-      "none while disabled",
+      "decide: no node gets a remediation while its health check is disabled",
       [unhealthy("a")],
       { templates: { reason: "RemediationTemplateNotFound", message: "m" } },
       { a: "disabled" },
     ],
-    ["not an excluded one", [unhealthy("a", {}, excluded)], {}, { a: "excluded" }],
-    ["not one that another health check cares for", [unhealthy("a", { peerCheck: "x" })], {}, { a: "peerCheck" }],
+    ["decide: an excluded node gets no remediation", [unhealthy("a", {}, excluded)], {}, { a: "excluded" }],
     [
-      "not one with a foreign CR",
+      "decide: a node that another health check remediates gets no remediation",
+      [unhealthy("a", { peerCheck: "x" })],
+      {},
+      { a: "peerCheck" },
+    ],
+    [
+      "decide: a node with a foreign CR gets no remediation",
       [unhealthy("a", { foreign: [{ kind: "X", namespace: "fencing" }] })],
       {},
       { a: "foreign" },
     ],
     [
-      "one with a foreign CR of another namespace",
+      "decide: a node with a foreign CR in another namespace gets a remediation",
       [unhealthy("a", { foreign: [{ kind: "X", namespace: "other" }] })],
       {},
       { a: "create" },
     ],
     [
-      "one with a foreign CR of another kind",
+      "decide: a node with a foreign CR of another kind gets a remediation",
       [unhealthy("a", { foreign: [{ kind: "Y", namespace: "fencing" }] })],
       {},
       { a: "create" },
     ],
     [
-      "not one that is deferred",
+      "decide: a deferred node gets no remediation",
       [unhealthy("a", { deferral: { reason: "lease", untilMs: T0 + 1, cause: "lease" } })],
       {},
       { a: "deferred" },
     ],
     [
-      "one whose deferral is over",
+      "decide: a node whose deferral is over gets a remediation",
       [unhealthy("a", { deferral: { reason: "lease", untilMs: T0, cause: "lease" } })],
       {},
       { a: "create" },
     ],
     [
-      "one control plane node of two, the one that has been unhealthy for longer",
+      "decide: only the control plane node that has been unhealthy for longer gets a remediation",
       [
         unhealthy("a", {}, CONTROL_PLANE),
         factsOf(policyOf(), nodeOf("b", "Unknown", UNHEALTHY_SINCE - 1_000, CONTROL_PLANE), T0),
@@ -81,26 +91,31 @@ describe("decide: who gets a remediation", () => {
       { b: "create", a: "controlPlane", worker: "create" },
     ],
     [
-      "no control plane node while another one is in remediation",
+      "decide: no control plane node gets a remediation while another one is being remediated",
       [unhealthy("a", {}, CONTROL_PLANE)],
       { controlPlaneBusy: ["z"] },
       { a: "controlPlane" },
     ],
     [
-      "a control plane node that is itself the one in remediation",
+      "decide: a control plane node gets a remediation if it is the one that is being remediated",
       [unhealthy("a", {}, CONTROL_PLANE)],
       { controlPlaneBusy: ["a"] },
       { a: "create" },
     ],
-    ["none that has one", [unhealthy("a", { remediations: [remediationOf("a")] })], {}, { a: "remediating" }],
     [
-      "none whose last CR is still being deleted",
+      "decide: a node with a remediation gets no second one",
+      [unhealthy("a", { remediations: [remediationOf("a")] })],
+      {},
+      { a: "remediating" },
+    ],
+    [
+      "decide: a node whose last CR is still being deleted gets no remediation",
       [unhealthy("a", { remediations: [remediationOf("a", { terminating: true })] })],
       {},
       { a: "waiting" },
     ],
     [
-      "no second one either, though its kind allows many",
+      "decide: a node whose last CR is still being deleted gets no remediation although the kind allows several",
       [unhealthy("a", { remediations: [remediationOf("a", { name: "a-x", terminating: true })] }, {}, MANY)],
       { policy: MANY, templates: templatesOf(MANY, true) },
       { a: "waiting" },
@@ -114,7 +129,7 @@ describe("decide: who gets a remediation", () => {
   });
 });
 
-describe("decide: nodes that are away", () => {
+describe("decide: nodes that were deleted or relabeled", () => {
   const policy = policyOf();
   const gone = (options: Parameters<typeof remediationOf>[1]): NodeFacts => ({
     ...unhealthy("a", { remediations: [remediationOf("a", options)] }),
@@ -124,10 +139,14 @@ describe("decide: nodes that are away", () => {
   });
   const expected = [{ type: "PermanentNodeDeletionExpected", status: "True" }];
   const cases: [string, NodeFacts, string[]][] = [
-    ["a deleted node's CR is deleted", gone({}), ["delete"]],
-    ["unless its remediator deletes the node", gone({ conditions: expected }), []],
-    ["and has not succeeded yet", gone({ conditions: expected, succeeded: "True" }), ["delete"]],
-    ["a terminating one is not deleted twice", gone({ terminating: true }), []],
+    ["decide: the CR of a deleted node is deleted", gone({}), ["delete"]],
+    ["decide: the CR of a deleted node is kept if its remediator deletes the node", gone({ conditions: expected }), []],
+    [
+      "decide: the CR of a deleted node is deleted if its remediator has succeeded, although that deletes the node",
+      gone({ conditions: expected, succeeded: "True" }),
+      ["delete"],
+    ],
+    ["decide: the CR of a deleted node is not deleted twice", gone({ terminating: true }), []],
   ];
   for (const [name, facts, wanted] of cases) {
     it(name, () => {
@@ -139,7 +158,7 @@ describe("decide: nodes that are away", () => {
     });
   }
 
-  it("a relabelled node's CR stays while it is at work", () => {
+  it("decide: the CR of a relabeled node stays while its remediation is under way", () => {
     const facts = unhealthy("a", { selected: false, remediations: [remediationOf("a")] });
     const { actions, status } = decideNodeCheck(snapshotOf(policy, [facts]), T0);
     assert.deepEqual(actions, []);

@@ -58,7 +58,7 @@ describe("a node that still says that it is Ready", () => {
     ["whose proof came more than 5 s ago", { host: hostWith({}, {}, 5_001) }],
     ["whose lease has been silent for less than 16 s", { early: { ...EARLY, monotonicMs: 115_999 } }],
     ["whose lease is not known", { early: { ...EARLY, lease: undefined } }],
-    ["of which no leases are watched", { early: undefined }],
+    ["whose leases are not watched", { early: undefined }],
     ["that is cordoned", { node: ready({ spec: { unschedulable: true } }) }],
     [
       "that is out of service",

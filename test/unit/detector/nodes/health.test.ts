@@ -17,41 +17,45 @@ const condition = (type: string, status: string, sinceMs: number) => ({
 
 describe("node health", () => {
   const cases = [
-    { name: "no conditions at all", conditions: undefined, state: "healthy" },
-    { name: "no condition matches", conditions: [condition("Ready", "True", T0)], state: "healthy" },
+    { name: "a node is healthy with no conditions", conditions: undefined, state: "healthy" },
     {
-      name: "a condition that is absent is not unhealthy",
+      name: "a node is healthy with no condition that matches",
+      conditions: [condition("Ready", "True", T0)],
+      state: "healthy",
+    },
+    {
+      name: "a node is healthy with a rule for a condition that it does not have",
       conditions: [condition("Other", "True", 0)],
       state: "healthy",
     },
     {
-      name: "one match, not yet over",
+      name: "a node is soonUnhealthy with one condition that matches for less than its duration",
       conditions: [condition("Ready", "Unknown", T0 - 59_000)],
       state: "soonUnhealthy",
     },
     {
-      name: "one match, over to the millisecond",
+      name: "a node is unhealthy with one condition that matches for exactly its duration",
       conditions: [condition("Ready", "Unknown", T0 - 60_000)],
       state: "unhealthy",
     },
     {
-      name: "two matches, one over",
+      name: "a node is unhealthy with two conditions that match, one for longer than its duration",
       conditions: [condition("Ready", "False", T0 - 60_000), condition("Disk", "True", T0 - 11_000)],
       state: "unhealthy",
     },
     {
-      name: "the time of its transition is not reported",
+      name: "a node is healthy with a condition that matches and has no time of its transition",
       conditions: [{ type: "Ready", status: "Unknown" }],
       state: "healthy",
     },
     {
-      name: "a node's clock far ahead",
+      name: "a node is soonUnhealthy with a condition that matches, dated by a clock that is far ahead",
       conditions: [condition("Ready", "Unknown", T0 + 600_000)],
       state: "soonUnhealthy",
     },
   ];
   for (const { name, conditions, state } of cases) {
-    it(`node health is ${state}: ${name}`, () => {
+    it(name, () => {
       assert.equal(judgeHealth(RULES, conditions, T0).state, state);
     });
   }

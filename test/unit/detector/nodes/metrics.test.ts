@@ -23,18 +23,26 @@ async function ongoing(registry: Registry): Promise<string[]> {
   return lines.map((line) => /remediation="(\w+)"/.exec(line)?.[1] ?? "");
 }
 
-describe("the gauge of remediations that go on", () => {
+describe("the gauge of ongoing remediations", () => {
   const running = statusOf({ kind: "X", uid: "1" });
   const cases: [string, NodeHealthCheckStatus, string[]][] = [
-    ["shows what goes on", running, ["X"]],
-    ["not what was given up, though it is on record", statusOf({ kind: "X", uid: "1", timedOut: true }), []],
-    ["nor the step before", statusOf({ kind: "X", uid: "1", timedOut: true }, { kind: "Y", uid: "2" }), ["Y"]],
+    ["the gauge of ongoing remediations shows a remediation that is under way", running, ["X"]],
     [
-      "the second try of a kind whose first was given up",
+      "the gauge of ongoing remediations does not show one that was given up, although it is on record",
+      statusOf({ kind: "X", uid: "1", timedOut: true }),
+      [],
+    ],
+    [
+      "the gauge of ongoing remediations shows the present step without the step before",
+      statusOf({ kind: "X", uid: "1", timedOut: true }, { kind: "Y", uid: "2" }),
+      ["Y"],
+    ],
+    [
+      "the gauge of ongoing remediations shows the second try of a kind whose first try was given up",
       statusOf({ kind: "X", uid: "1", timedOut: true }, { kind: "X", uid: "2" }),
       ["X"],
     ],
-    ["nothing once the node is well", {}, []],
+    ["the gauge of ongoing remediations shows nothing when the node is healthy", {}, []],
   ];
   for (const [name, after, kinds] of cases) {
     it(name, async () => {
@@ -46,7 +54,7 @@ describe("the gauge of remediations that go on", () => {
     });
   }
 
-  it("nothing of a health check that is gone", async () => {
+  it("the gauge of ongoing remediations shows nothing of a health check that was deleted", async () => {
     const registry = new Registry();
     const metrics = new NodeHealthCheckMetrics(registry, () => []);
     metrics.follow({}, running, T0);

@@ -37,48 +37,76 @@ describe("policy", () => {
 
   // Upstream checks these rules in a webhook, which does not exist without its operator, and not in its CRD.
   const broken: [string, Record<string, unknown>, RegExp][] = [
-    ["an empty selector", { selector: {} }, /spec\.selector: .*empty/],
+    ["a NodeHealthCheck with an empty selector is refused", { selector: {} }, /spec\.selector: .*empty/],
     [
-      "a selector that cannot be evaluated",
+      "a NodeHealthCheck with a selector that cannot be evaluated is refused",
       { selector: { matchExpressions: [{ key: "a", operator: "~" }] } },
       /operator ~/,
     ],
-    ["no selector", { selector: undefined }, /spec\.selector/],
+    ["a NodeHealthCheck without a selector is refused", { selector: undefined }, /spec\.selector/],
     [
-      "a duration that is not valid",
+      "a NodeHealthCheck with an invalid duration is refused",
       { unhealthyConditions: [{ type: "Ready", status: "False", duration: "soon" }] },
       /duration/,
     ],
-    ["no unhealthy condition at all", { unhealthyConditions: [] }, /unhealthyConditions/],
-    ["a negative storm cooldown", { stormCooldownDuration: "-1s" }, /stormCooldownDuration/],
-    ["minHealthy and maxUnhealthy", { minHealthy: 1, maxUnhealthy: 1 }, /mutually exclusive/],
-    ["a negative minHealthy", { minHealthy: -3 }, /minHealthy: -3/],
-    ["minHealthy over 100 %", { minHealthy: "101%" }, /minHealthy: 101%/],
-    ["maxUnhealthy over 100 %", { maxUnhealthy: "200%" }, /maxUnhealthy: 200%/],
-    ["no template", { remediationTemplate: undefined }, /exactly one/],
-    ["a template and an escalation", { escalatingRemediations: [step(1)] }, /exactly one/],
-    ["an empty escalation", { remediationTemplate: undefined, escalatingRemediations: [] }, /must not be empty/],
-    ["an order used twice", { remediationTemplate: undefined, escalatingRemediations: [step(1), step(1)] }, /unique/],
-    ["a time-out too low", { remediationTemplate: undefined, escalatingRemediations: [step(1, "59s")] }, /at least 1m/],
+    ["a NodeHealthCheck without an unhealthy condition is refused", { unhealthyConditions: [] }, /unhealthyConditions/],
     [
-      "a kind that is not a template",
+      "a NodeHealthCheck with a negative storm cooldown is refused",
+      { stormCooldownDuration: "-1s" },
+      /stormCooldownDuration/,
+    ],
+    [
+      "a NodeHealthCheck with both minHealthy and maxUnhealthy is refused",
+      { minHealthy: 1, maxUnhealthy: 1 },
+      /mutually exclusive/,
+    ],
+    ["a NodeHealthCheck with a negative minHealthy is refused", { minHealthy: -3 }, /minHealthy: -3/],
+    ["a NodeHealthCheck with minHealthy over 100 % is refused", { minHealthy: "101%" }, /minHealthy: 101%/],
+    ["a NodeHealthCheck with maxUnhealthy over 100 % is refused", { maxUnhealthy: "200%" }, /maxUnhealthy: 200%/],
+    ["a NodeHealthCheck without a template is refused", { remediationTemplate: undefined }, /exactly one/],
+    [
+      "a NodeHealthCheck with a template and an escalation is refused",
+      { escalatingRemediations: [step(1)] },
+      /exactly one/,
+    ],
+    [
+      "a NodeHealthCheck with an empty escalation is refused",
+      { remediationTemplate: undefined, escalatingRemediations: [] },
+      /must not be empty/,
+    ],
+    [
+      "a NodeHealthCheck with two steps of the same order is refused",
+      { remediationTemplate: undefined, escalatingRemediations: [step(1), step(1)] },
+      /unique/,
+    ],
+    [
+      "a NodeHealthCheck with a time-out that is too short is refused",
+      { remediationTemplate: undefined, escalatingRemediations: [step(1, "59s")] },
+      /at least 1m/,
+    ],
+    [
+      "a NodeHealthCheck with a kind that is not a template is refused",
       { remediationTemplate: { ...templateRef("X"), kind: "Xtra" } },
       /does not end in Template/,
     ],
     [
-      "a kind that is Template alone",
+      "a NodeHealthCheck with a kind that is only Template is refused",
       { remediationTemplate: { ...templateRef("X"), kind: "Template" } },
       /does not end/,
     ],
-    ["a template without a name", { remediationTemplate: { ...templateRef("X"), name: undefined } }, /must be given/],
     [
-      "maxUnhealthy with machine deletion",
+      "a NodeHealthCheck with a template that has no name is refused",
+      { remediationTemplate: { ...templateRef("X"), name: undefined } },
+      /must be given/,
+    ],
+    [
+      "a NodeHealthCheck with maxUnhealthy and machine deletion is refused",
       { maxUnhealthy: 1, remediationTemplate: templateRef("MachineDeletionRemediation") },
       /cannot be used/,
     ],
   ];
   for (const [name, change, message] of broken) {
-    it(`policy refuses ${name}, in words`, () => {
+    it(name, () => {
       const result = compileNodePolicy({ ...base, ...change });
       assert.ok("problem" in result);
       assert.match(result.problem, message);

@@ -86,93 +86,103 @@ describe("a duration is skipped", () => {
 describe("no duration is skipped", () => {
   const ready = nodeOf("a", "True", FAILED_MS);
   const never: [string, Node, ObservedHost | undefined, string | RegExp][] = [
-    ["of a node that is Ready", ready, hostOf(), /^No condition/],
-    ["under a health check that does not ask", failed(), undefined, /unless its conditions change$/],
+    ["for a node that is Ready", ready, hostOf(), /^No condition/],
+    ["under a health check that does not ask for it", failed(), undefined, /unless its conditions change$/],
     [
       "under the stop switch",
       failed(),
       hostOf({ stopped: "paused by ConfigMap x" }),
       /not earlier, because paused by ConfigMap x/,
     ],
-    ["under a target in maintenance", failed(), hostOf({}, { maintenance: true }), /fencing\/t1 is in maintenance/],
-    ["of a cordoned node", failed({ spec: { unschedulable: true } }), hostOf(), /the node is cordoned/],
+    ["with a target in maintenance", failed(), hostOf({}, { maintenance: true }), /fencing\/t1 is in maintenance/],
+    ["for a cordoned node", failed({ spec: { unschedulable: true } }), hostOf(), /the node is cordoned/],
     ["while a remediation owns the host", failed(), hostOf({}, { isOwned: true }), /is claimed by a remediation/],
     [
-      "where another host answers",
+      "if another host answers",
       failed(),
       hostOf({}, { identityVerified: conditionOf("IdentityVerified", "False", "another host answers") }),
       /has not verified the identity of its host: another host answers/,
     ],
     [
-      "where the check of the identity was waved",
+      "if the check of the identity was waived",
       failed(),
       hostOf({}, { identityVerified: conditionOf("IdentityVerified", "Unknown", "not checked") }),
       /has not verified the identity of its host: not checked/,
     ],
     [
-      "by a target that is ambiguous",
+      "with an ambiguous target",
       failed(),
       hostOf({}, { ready: conditionOf("Ready", "False", "t2 claims the same UUID") }),
       /is not Ready: t2 claims the same UUID/,
     ],
     [
-      "by a target that was edited since",
+      "with a target that was edited after its last probe",
       failed(),
       hostOf({}, { isObserved: false }),
       /was edited after its last probe/,
     ],
-    ["by a target that was never probed", failed(), hostOf({}, { ready: undefined }), /not probed yet/],
+    ["with a target that was never probed", failed(), hostOf({}, { ready: undefined }), /not probed yet/],
     [
-      "where two targets name the node",
+      "if two targets name the node",
       failed(),
       hostOf({ targets: ["t1", "t2"].map((name) => ({ target: targetOf({}, name), proofArrivedAgoMs: 0 })) }),
       /several FencingTargets name the node: .*t1, .*t2/,
     ],
-    ["where none names it", failed(), hostOf({ targets: [] }), /no FencingTarget names the node/],
-    ["where targets cannot be seen", failed(), hostOf({ problem: "no CRD" }), /because no CRD/],
+    ["if no target names the node", failed(), hostOf({ targets: [] }), /no FencingTarget names the node/],
+    ["if targets cannot be read", failed(), hostOf({ problem: "no CRD" }), /because no CRD/],
     [
-      "of a host that was read Off once only",
+      "for a host that was read Off only once",
       failed(),
       hostOf({}, { offProof: undefined }),
       /no proof that the host is off/,
     ],
-    ["of a host that was switched on again", failed(), hostOf({}, { powerState: "On" }), /reports power state On/],
+    ["for a host that was powered on again", failed(), hostOf({}, { powerState: "On" }), /reports power state On/],
     [
-      "of a host whose power is not known",
+      "for a host whose power state is unknown",
       failed(),
       hostOf({}, { powerState: undefined }),
       /reports power state Unknown/,
     ],
     [
-      "by a proof of an outage before",
+      "because of a proof from an earlier outage",
       failed(),
       hostOf({}, proofOf({ notReadySince: toTime(FAILED_MS - SECOND_MS) })),
       /from another outage/,
     ],
-    ["by a proof of another Node of that name", failed(), hostOf({}, proofOf({ nodeUID: "x" })), /from another outage/],
-    ["by a proof of another boot", failed(), hostOf({}, proofOf({ bootID: "b1" })), /from another outage/],
     [
-      "by a proof that is old by its time",
+      "because of a proof of another Node with that name",
+      failed(),
+      hostOf({}, proofOf({ nodeUID: "x" })),
+      /from another outage/,
+    ],
+    ["because of a proof of another boot", failed(), hostOf({}, proofOf({ bootID: "b1" })), /from another outage/],
+    [
+      "because of a proof whose time is old",
       failed(),
       hostOf({}, proofOf({ time: toTime(T0 - 31_000) })),
       /is not fresh/,
     ],
-    ["by a proof of the future", failed(), hostOf({}, proofOf({ time: toTime(T0 + 3_000) })), /is not fresh/],
     [
-      "by a proof that was seen to come long ago, whatever its time says",
+      "because of a proof whose time is in the future",
+      failed(),
+      hostOf({}, proofOf({ time: toTime(T0 + 3_000) })),
+      /is not fresh/,
+    ],
+    [
+      "because of a proof that arrived long ago, whatever its time",
       failed(),
       hostOf({ targets: [{ target: targetOf(), proofArrivedAgoMs: 30_001 }] }),
       /is not fresh/,
     ],
     [
-      "by a proof that was there before the watch began",
+      "because of a proof from before the watch began",
       failed(),
       hostOf({ targets: [{ target: targetOf(), proofArrivedAgoMs: undefined }] }),
       /is not fresh/,
     ],
   ];
   for (const [name, node, host, reason] of never) {
-    it(name, () => {
+    it(`no duration is skipped ${name}`, () => {
       const { nodes, actions } = decideOn(node, host);
       assert.deepEqual(actions, []);
       assert.equal(nodes[0]?.outcome, node === ready ? "healthy" : "soonUnhealthy");

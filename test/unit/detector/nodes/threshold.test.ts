@@ -33,7 +33,7 @@ describe("threshold", () => {
     ["minHealthy", "51%", 0, 0],
   ];
   for (const [kind, text, selected, required] of cases) {
-    it(`threshold ${kind} ${text} of ${selected} nodes wants ${required} healthy`, () => {
+    it(`a threshold ${kind} of ${text} needs ${required} of ${selected} nodes to be healthy`, () => {
       const judged = judgeThreshold(threshold(kind, text), { selected, healthy: required, absent: 0 });
       assert.deepEqual(judged, { required, isMet: true });
       if (required > 0) {
@@ -66,7 +66,7 @@ describe("threshold", () => {
   });
 
   for (const text of ["-1", -1, "101%", "1000%", "1.5", 1.5, "", "%", "5 %", "many"]) {
-    it(`threshold refuses ${JSON.stringify(text)}`, () => assert.equal(parseAmount(text), undefined));
+    it(`a threshold of ${JSON.stringify(text)} is refused`, () => assert.equal(parseAmount(text), undefined));
   }
 });
 

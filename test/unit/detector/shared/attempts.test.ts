@@ -104,14 +104,26 @@ describe("attempt budget", () => {
   });
 
   const cases: [string, Remediation, number][] = [
-    ["one under way counts, whatever it has done", bareMetal("Unknown", undefined), 1],
-    ["one that failed before its first order is free", bareMetal("False", "None"), 0],
-    ["so is one that failed before it began", bareMetal("False", undefined), 0],
-    ["so is one that found the host off from an earlier owner", bareMetal("False", "Inherited"), 0],
-    ["so is one that is deleted before its first order", bareMetal("Unknown", "None", toTime(T0)), 0],
-    ["one that failed after an order counts", bareMetal("False", "ForceOff"), 1],
-    ["so does one that is deleted after an order", bareMetal("Unknown", "On", toTime(T0)), 1],
-    ["another vendor's counts, since it does not tell", remediationOf("a", { uid: "b", succeeded: "False" }), 1],
+    ["a remediation that is under way counts as an attempt, whatever it has done", bareMetal("Unknown", undefined), 1],
+    ["a remediation that failed before its first order does not count as an attempt", bareMetal("False", "None"), 0],
+    ["a remediation that failed before it began does not count as an attempt", bareMetal("False", undefined), 0],
+    [
+      "a remediation that only found its host off from an earlier owner does not count as an attempt",
+      bareMetal("False", "Inherited"),
+      0,
+    ],
+    [
+      "a remediation that is deleted before its first order does not count as an attempt",
+      bareMetal("Unknown", "None", toTime(T0)),
+      0,
+    ],
+    ["a remediation that failed after an order counts as an attempt", bareMetal("False", "ForceOff"), 1],
+    ["a remediation that is deleted after an order counts as an attempt", bareMetal("Unknown", "On", toTime(T0)), 1],
+    [
+      "a failed remediation of another vendor counts as an attempt, because it does not report its orders",
+      remediationOf("a", { uid: "b", succeeded: "False" }),
+      1,
+    ],
   ];
   for (const [name, remediation, count] of cases) {
     it(name, () => {

@@ -67,14 +67,14 @@ class World {
 }
 
 describe("the nodes of a large cluster are current", () => {
-  it("when the view has reached the newest version of the API server, without a list of all", async () => {
+  it("the nodes of a large cluster are current when the view has reached the newest version of the API server, without a list", async () => {
     const world = new World();
     world.clock.schedule(20, () => (world.view.version = "105"));
     assert.equal(await world.confirmed(100), true);
     assert.deepEqual([world.requests, world.nodes.isKnown, world.nodes.liveNodes], [["version"], true, undefined]);
   });
 
-  it("for all that ask at the same time, by one request", async () => {
+  it("the nodes of a large cluster are confirmed by one request for all callers at the same time", async () => {
     const world = new World();
     world.view.version = "105";
     const asking = Array.from({ length: 32 }, () => world.nodes.confirm(world.signal));
@@ -83,7 +83,7 @@ describe("the nodes of a large cluster are current", () => {
     assert.deepEqual(world.requests, ["version"]);
   });
 
-  it("for 2 s from the question on, and not from the answer on, while the watch is silent", async () => {
+  it("the nodes of a large cluster stay current for 2 s after the request, not after its answer, while the watch is silent", async () => {
     const world = new World();
     world.view.version = "105";
     world.answerMs = 1_000;
@@ -94,7 +94,7 @@ describe("the nodes of a large cluster are current", () => {
     assert.equal(world.nodes.isKnown, false);
   });
 
-  it("no more once a change is observed late, until the version is asked for again", async () => {
+  it("the nodes of a large cluster are no longer current after a change that arrives late, until the version is read again", async () => {
     const world = new World();
     world.view.version = "105";
     await world.confirmed(100);
@@ -107,21 +107,21 @@ describe("the nodes of a large cluster are current", () => {
 
 describe("the nodes of a large cluster are listed", () => {
   const cases: [string, (world: World) => void][] = [
-    ["while the view does not reach that version: the watch may be late", () => undefined],
-    ["if the view reaches only an earlier one", (world) => (world.view.version = "104")],
+    ["while the view does not reach the newest version, since the watch may be late", () => undefined],
+    ["if the view reaches only an earlier version", (world) => (world.view.version = "104")],
     [
       "if the answer took longer than a view may be late",
       (world) => Object.assign(world, { answerMs: 2_001, serverVersion: "100" }),
     ],
     [
-      "if the API server has gone back to an earlier version: etcd was restored, and the view shows what is no more",
+      "if the API server has gone back to an earlier version, as after a restore of etcd",
       (world) => (world.view.version = "200"),
     ],
-    ["if versions are no numbers, since they cannot be compared", (world) => (world.serverVersion = "later")],
+    ["if versions are not numbers and cannot be compared", (world) => (world.serverVersion = "later")],
     ["if the view has no version", (world) => (world.view.version = undefined)],
   ];
   for (const [what, change] of cases) {
-    it(what, async () => {
+    it(`the nodes of a large cluster are listed ${what}`, async () => {
       const world = new World();
       change(world);
       assert.equal(await world.confirmed(5_000), true);

@@ -36,13 +36,13 @@ describe("a template", () => {
   });
 
   for (const spec of ["{}", '{"template":{}}', '{"template":{"spec":[]}}', '{"template":{"spec":"off"}}', "null"]) {
-    it(`a template that is ${spec} is not a template, and the message shows where`, () => {
+    it(`a template with the spec ${spec} is refused, and the message shows which part is wrong`, () => {
       assert.equal(read(spec), "FenceTemplate fencing/soft has no spec.template.spec");
     });
   }
 
   for (const number of ["9007199254740993", "-9223372036854775808", "1e300"]) {
-    it(`a template with a number that would be altered on its way is refused in words (${number})`, () => {
+    it(`a template is refused if its number ${number} would change in transit, and the message says so`, () => {
       const problem = read(`{"template":{"spec":{"a":[{"serial":${number}}]}}}`);
       assert.ok(typeof problem === "string");
       assert.match(problem, /cannot be copied exactly: write numbers beyond 2\^53 as strings/);

@@ -9,15 +9,15 @@ function shown(...events: [atMs: number, lagMs?: number][]): ViewFreshness {
   return view;
 }
 
-describe("a view of the nodes is taken for how things are", () => {
+describe("the freshness of a view of the nodes", () => {
   const cases: [string, [number, number?][], number, boolean][] = [
-    ["not before a change was seen as it happened", [[0], [1_000]], 1_000, false],
-    ["after one was", [[0, 900]], 0, true],
-    ["for as long as news keep coming", [[0, 900], [1_900], [3_800]], 5_700, true],
-    ["not after a silence", [[0, 900]], 2_001, false],
-    ["not when news come again after a silence: they may be late", [[0, 900], [2_001]], 2_001, false],
+    ["before a change was seen as it happened", [[0], [1_000]], 1_000, false],
+    ["after a change was seen as it happened", [[0, 900]], 0, true],
+    ["as long as changes keep arriving", [[0, 900], [1_900], [3_800]], 5_700, true],
+    ["after a silence", [[0, 900]], 2_001, false],
+    ["when changes arrive again after a silence, since they may be late", [[0, 900], [2_001]], 2_001, false],
     [
-      "again once a change was seen as it happened after a silence",
+      "once a change was seen as it happened after a silence",
       [
         [0, 900],
         [9_000, 100],
@@ -26,7 +26,7 @@ describe("a view of the nodes is taken for how things are", () => {
       true,
     ],
     [
-      "not after a change that came late",
+      "after a change that arrived late",
       [
         [0, 900],
         [1_000, 2_001],
@@ -34,10 +34,11 @@ describe("a view of the nodes is taken for how things are", () => {
       1_000,
       false,
     ],
-    ["not by what comes behind one that came late", [[0, 2_001], [100], [200]], 200, false],
-    ["not after a change from the future: its clock proves nothing", [[0, -2_001]], 0, false],
+    ["after changes that follow a late one", [[0, 2_001], [100], [200]], 200, false],
+    ["after a change from the future, whose clock proves nothing", [[0, -2_001]], 0, false],
   ];
   for (const [what, events, atMs, expected] of cases) {
-    it(what, () => assert.equal(shown(...events).isFresh(atMs), expected));
+    it(`a view of the nodes is ${expected ? "" : "not "}fresh ${what}`, () =>
+      assert.equal(shown(...events).isFresh(atMs), expected));
   }
 });

@@ -33,7 +33,7 @@ describe("a patch that is applied in memory", () => {
     { op: "add", path: "/list/0", value: 1 },
     { op: "add", path: "", value: {} },
   ] satisfies JsonPatchOperation[]) {
-    it(`a patch that is applied in memory is refused as a whole for ${JSON.stringify(operation)}`, () => {
+    it(`a patch that is applied in memory is refused as a whole because of ${JSON.stringify(operation)}`, () => {
       const before: JsonPatchOperation = { op: "add", path: "/before", value: 1 };
       assert.equal(applyOperations(DOCUMENT, [before, operation]), undefined);
     });

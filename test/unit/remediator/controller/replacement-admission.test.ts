@@ -52,7 +52,7 @@ describe("the admission to replace a Machine", () => {
     assert.deepEqual(new ReplacementAdmission(() => [a, b]).ask(a), { granted: false, by: "ns/b" });
   });
 
-  it("the admission to replace a Machine is not had by who reboots, waits, takes back or has ended", () => {
+  it("the admission to replace a Machine belongs to no remediation that reboots, waits, undoes or has ended", () => {
     for (const status of [
       { phase: "PoweringOff", attempt: attempt("Reboot") },
       WAITING,

@@ -7,7 +7,7 @@ import { IN_CONTACT } from "../../../lib/contact.ts";
 import { settle } from "../../../lib/virtual-clock.ts";
 import { NAMESPACE, World } from "../hosts/targets-fixture.ts";
 
-test("before it has been read the switch stops, and says so", async () => {
+test("the stop switch holds power-offs before it has been read, and reports that", async () => {
   const world = new World();
   const maps = world.collection(CONFIG_MAPS);
   maps.synced = false;

@@ -33,7 +33,7 @@ test("a health check announces the end of the duration of a condition that is un
   assert.equal(durationEndMs(checks, nodeWith([unknown], {})), undefined);
 });
 
-test("of several conditions and health checks the first end counts", () => {
+test("the first end counts of the durations of several conditions and health checks", () => {
   const pressure = { type: "DiskPressure", status: "True", lastTransitionTime: toTime(sinceMs - 60_000) };
   const unhealthyConditions = [
     { type: "Ready", status: "Unknown", duration: "90s" },

@@ -66,7 +66,7 @@ describe("a host whose node does not renew its lease", () => {
     ["was not read On in this boot", NODE, targetWith({ onInBoot: "earlier" }), /not read On in this boot/],
   ];
   for (const [what, node, target, why] of cases) {
-    it(`a host whose node does not renew its lease is not read early if that node ${what}`, () => {
+    it(`a host whose node stops renewing its lease is not read early if the node ${what}`, () => {
       assert.match(whyNotEarly(node, target) ?? "", why);
     });
   }

@@ -210,7 +210,7 @@ describe("a read of the node before its host is powered off", () => {
 });
 
 describe("a mark", () => {
-  it("a mark may stand from the moment at which it is put on: the answer may be lost", async () => {
+  it("a mark counts as present from the moment at which its patch is sent: the answer may be lost", async () => {
     const context = start(onRecord(createNode()));
     know(context.session, { taintCleared: true, marksCleared: true, swapped: true });
     const match = { method: "PATCH", pathPrefix: "/api/v1/nodes" };
@@ -225,7 +225,7 @@ describe("a mark", () => {
   });
 
   for (const mark of ["quarantine", "swapMarks"] as const) {
-    it(`a mark is still to be taken off after ${mark}`, async () => {
+    it(`a mark is still to be removed after ${mark}`, async () => {
       const context = start(onRecord(createNode()));
       know(context.session, { marksCleared: true });
       assert.equal((await run(context, { do: mark, attemptId: "a1" })).marksCleared, false);

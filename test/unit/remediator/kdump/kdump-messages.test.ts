@@ -18,7 +18,7 @@ describe("messages of crash kernels by address", () => {
     ["FD00:0::1", "fd00::1"],
     ["fe80::1", "fe80::1%eth0"],
   ] as const)
-    it(`messages of crash kernels by address: one from ${from} is of the node that reports ${reported}`, () => {
+    it(`a message of a crash kernel from ${from} is assigned to the node that reports ${reported}`, () => {
       const { messages, results } = counted();
       let received = 0;
       messages.follow(["n1", reported, reported], () => (received += 1));

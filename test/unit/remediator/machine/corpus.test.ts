@@ -24,7 +24,7 @@ describe("what released versions have stored", () => {
   for (const version of VERSIONS) {
     const statuses = statusesOf(version);
 
-    it(`the statuses of version ${version} have every state of today`, () => {
+    it(`the statuses of version ${version} contain every present state`, () => {
       const phases = new Set(statuses.map(({ phase }) => phase));
       assert.deepEqual(
         [...STATE_NAMES].filter((name) => !phases.has(name)),
@@ -32,11 +32,11 @@ describe("what released versions have stored", () => {
       );
     });
 
-    it(`the statuses of version ${version} are read as what they mean`, () => {
+    it(`each status of version ${version} is read as the state that it names`, () => {
       for (const status of statuses) assert.equal(parseState(status).name, status.phase);
     });
 
-    it(`the statuses of version ${version} lead to an action, a wait or rest, with a host and without`, () => {
+    it(`each status of version ${version} leads to an action, a wait or a rest, with a host and without`, () => {
       for (const status of statuses) {
         const base = snapshot({ state: "Resolving" });
         const found = { ...base, state: parseState(status), status };

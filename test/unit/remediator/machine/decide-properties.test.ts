@@ -176,7 +176,7 @@ describe("whatever was stored and seen, decide", () => {
       return implies(does(decision, "powerOn", "forceOff"), verified);
     }));
 
-  it("decide orders no power-off while a hold stands, and no power-on during maintenance", () =>
+  it("decide orders no power-off during a hold, and no power-on during maintenance", () =>
     check((given, decision) => {
       const { hold } = given;
       const isHeld =
@@ -192,7 +192,7 @@ describe("whatever was stored and seen, decide", () => {
       ),
     ));
 
-  it("decide powers on only after the taint was taken off (S3)", () =>
+  it("decide powers on only after the taint was removed (S3)", () =>
     check((given, decision) => {
       const fenced = given.state.name === "Releasing" || given.state.name === "PoweringOff";
       return implies(
@@ -212,7 +212,7 @@ describe("whatever was stored and seen, decide", () => {
       return untainted && (drained || given.remainingMs <= 0);
     }));
 
-  it("decide never changes a verdict, and gives none while a mark may stand or the host is owned", () =>
+  it("decide never changes a verdict, and gives none while a mark may be on the node or the host is owned", () =>
     check((given, decision) => {
       const isFinal = (name: string | undefined): boolean => name === "Succeeded" || name === "Failed";
       if (isFinal(given.state.name)) return decision.status === undefined;

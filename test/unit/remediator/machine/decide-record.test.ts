@@ -392,7 +392,7 @@ describe("the status that a decision stores", () => {
   });
 
   for (const waiting of [true, false]) {
-    it(`a success gives the host up ${waiting ? "as it is to the remediation that waits for it" : "with all holds off it"}`, () => {
+    it(`a success releases the host ${waiting ? "as it is to the remediation that waits for it" : "without any off request"}`, () => {
       const observations = { devicesClosed: true, successor: { waiting, atMs: NOW.monotonicMs } };
       const other = { node: node({ ready: "True", bootID: "new-boot" }) };
       const { effects } = decide(snapshot({ state: "Restoring", observations, other }), NOW);

@@ -364,7 +364,7 @@ describe("a power-off order", () => {
     assert.equal(order(changes), "a1");
   });
 
-  it("a power-off order has a new id if it is a further one of the attempt: no id ever stands for two", () => {
+  it("a further power-off order of an attempt has a new id, so that no id is used for two orders", () => {
     const observations = { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } };
     assert.equal(order({ state: "PoweringOff", attempt: { actionAtMs: NOW.epochMs - 21_000 }, observations }), "fresh");
   });

@@ -15,7 +15,7 @@ const FENCE: readonly RemediationEvent[] = [
 ];
 
 describe("observe", () => {
-  it("observe proves a host off by two readings after the order, and takes that back by any other reading", () => {
+  it("observe proves a host off by two readings after the order, and ends the proof at any other reading", () => {
     const observations = FENCE.reduce(observe, nothingObserved());
     assert.equal(observations.power.provenAtMs, 60);
     const next = observe(observations, { type: "PowerRead", reading: { state: "On", raw: "On" }, atMs: 90 });

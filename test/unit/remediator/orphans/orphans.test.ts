@@ -96,7 +96,7 @@ describe("a node of a workload cluster that may have been left during a fence", 
     ["Unreachable", 1],
   ] as const) {
     const what = holders === 0 ? "released" : "kept";
-    it(`a node of a workload cluster that may have been left during a fence has its cluster ${what} once that has been disconnected for long: ${reason}`, async () => {
+    it(`a node that may have been left during a fence has its workload cluster ${what} if that has long been disconnected as ${reason}`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       world.connection = { state: "disconnected", reason, message: "no way", sinceMs: clock.nowMs() };
@@ -115,7 +115,7 @@ describe("labels of a Node that was deleted for a remediation which is gone", ()
     [23, true],
     [25, false],
   ] as const) {
-    it(`labels of a Node that a lost remediation has deleted are ${isGivenBack ? "given back to" : "no longer kept for"} a Node that joins ${hours} hours later`, async () => {
+    it(`the labels of a Node that a lost remediation has deleted are ${isGivenBack ? "restored on" : "no longer kept for"} a Node that joins ${hours} hours later`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       const { server } = world;
@@ -147,7 +147,7 @@ describe("the host of a Ready node whose owner is gone", () => {
     ["BareMetalRemediation", false],
     ["SomebodyElse", true],
   ] as const) {
-    it(`the host of a Ready node whose owner is gone is ${isKept ? "kept by an owner of another kind, which is not searched among BareMetalRemediations" : "released"}`, async () => {
+    it(`the host of a Ready node is ${isKept ? "kept for an owner that is not a BareMetalRemediation" : "released if its owner is gone"}`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       const { server } = world;

@@ -63,7 +63,7 @@ async function tending() {
 }
 
 describe("an unvouched out-of-service taint", () => {
-  it("an unvouched out-of-service taint comes off though a workload cluster lists many such nodes and then answers no call", async () => {
+  it("an unvouched out-of-service taint is removed although a workload cluster lists many such nodes and then answers no call", async () => {
     const { clock, own, tenant, end } = await tending();
     for (let index = 0; index < 200; index += 1) await tenant.taint(`t${index}`, TENANT);
     const match = { pathPrefix: "/api/v1/nodes/" };

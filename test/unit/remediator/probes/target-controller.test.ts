@@ -490,7 +490,7 @@ test("a thousand healthy targets cost less than one API call per second, as any 
   assert.ok(perSecond > 0.3 && perSecond < 1, `${perSecond} calls a second`);
 });
 
-test("when it ends nothing is left: no timer, no subscription, no open device", async (t) => {
+test("nothing is left when the target controller ends: no timer, no subscription, no open device", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   world.host("n2", uuid(2)).failure = new BmcError("Busy", "later");

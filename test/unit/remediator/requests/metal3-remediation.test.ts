@@ -113,7 +113,7 @@ describe("a Metal3Remediation", () => {
     assert.equal(world.phase(), "Waiting");
   });
 
-  test("a Metal3Remediation whose reboots are spent hands its Machine to the owner, in both forms of conditions, and marks the host", async () => {
+  test("a Metal3Remediation whose reboots are used up hands its Machine to the owner, in both forms of conditions, and marks the host", async () => {
     const world = await asked();
     await world.play(FAILED);
     assert.equal(world.phase(), "Deleting machine");
@@ -350,7 +350,7 @@ describe("a Metal3Remediation that says Waiting before its host was powered on",
     ["undone before its host was proven off", { phase: "Undoing", attempt }],
     ["still at the release of its workloads", { phase: "Releasing", attempt: proven }],
   ] as const) {
-    test(`a Metal3Remediation that says Waiting before its host was powered on is taken for another controller's if its child is ${what}`, async () => {
+    test(`a Metal3Remediation that reports Waiting before its host was powered on counts as that of another controller if its child is ${what}`, async () => {
       const world = await asked();
       await world.play({ phase: "PoweringOff", attempt });
       await world.play(status);

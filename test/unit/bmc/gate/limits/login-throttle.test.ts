@@ -22,7 +22,7 @@ function steppedClock() {
   return { clock, timers, iterate };
 }
 
-test("of many logins that arrive at once, a few start in each iteration of the event loop, in the order of arrival", async () => {
+test("a few of many logins that arrive at once start in each iteration of the event loop, in the order of arrival", async () => {
   const { clock, timers, iterate } = steppedClock();
   const throttle = new LoginThrottle(clock);
   const started: number[] = [];

@@ -215,11 +215,11 @@ describe("a read of a Machine", () => {
   });
 
   for (const [why, spec, metadata] of [
-    ["wants none", { replicas: 0 }, {}],
+    ["has no replicas", { replicas: 0 }, {}],
     ["is paused", {}, { annotations: { "cluster.x-k8s.io/paused": "" } }],
     ["is being deleted", {}, { finalizers: ["test/held"] }],
   ] as const) {
-    it(`a read of a Machine reports that no controller makes another one if its MachineSet ${why}`, async () => {
+    it(`a read of a Machine reports that no controller replaces it if its MachineSet ${why}`, async () => {
       const world = await World.create();
       const owner = world.machineSet(spec, metadata);
       if (why === "is being deleted")
@@ -396,7 +396,7 @@ describe("what is installed on a BareMetalHost", () => {
   const IMAGE = { url: "http://image", checksum: "c" };
   const SAVED = JSON.stringify({ image: IMAGE });
 
-  it("the image of a BareMetalHost is taken off, noted on the host, and the host kept off, in one write", async () => {
+  it("one write removes the image of a BareMetalHost, notes it on the host and keeps the host off", async () => {
     const world = await World.create();
     const key = `reboot.metal3.io/ironfence-${world.remediation.metadata.uid}`;
     const annotations = { [key]: '{"mode":"hard"}', "example.com/note": "x" };

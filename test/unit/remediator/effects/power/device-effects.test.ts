@@ -124,7 +124,7 @@ describe("a power order", () => {
     assert.equal(order?.outcome, "Acknowledged");
   });
 
-  it("a power order is not sent once its check of the identity is too old: the process stood still, and everything is read again", async () => {
+  it("a power order is not sent if its check of the identity is too old because the process was suspended: everything is read again", async () => {
     for (const identity of [undefined, { check: { verified: true, message: "" }, atMs: -5_001 }] as const) {
       let sent = 0;
       const made = context(() => Promise.resolve(void (sent += 1)));
@@ -239,28 +239,28 @@ describe("a power order", () => {
     atMs: -3_000,
   };
   for (const [what, previous, earlierEffectAtMs] of [
-    ["does not hide that the connection of the one before it broke", CUT_OFF, CUT_OFF.atMs],
+    ["keeps the time of the order before it if the connection of that order broke", CUT_OFF, CUT_OFF.atMs],
     [
-      "does not hide that of an earlier one, either",
+      "keeps the time of an earlier order that may still take effect",
       { ...CUT_OFF, problem: undefined, earlierEffectAtMs: -9_000 },
       -9_000,
     ],
     [
-      "hides nothing where the one before it was refused, too",
+      "keeps no time of the order before it if that order was refused",
       { ...CUT_OFF, problem: { ...CUT_OFF.problem, reason: "BMCRefused" } },
       undefined,
     ],
     [
-      "does not hide that the BMC took the one before it",
+      "keeps the time of the order before it if the BMC acknowledged that order",
       { ...CUT_OFF, outcome: "Acknowledged", problem: undefined },
       CUT_OFF.atMs,
     ],
     [
-      "does not hide that the answer to the one before it was lost",
+      "keeps the time of the order before it if the answer to that order was lost",
       { ...CUT_OFF, outcome: "Uncertain", problem: undefined },
       CUT_OFF.atMs,
     ],
-    ["hides nothing where that was a power-on", { ...CUT_OFF, action: "On" }, undefined],
+    ["keeps no time of the order before it if that was a power-on", { ...CUT_OFF, action: "On" }, undefined],
   ] as const) {
     it(`a power order that is refused ${what}`, async () => {
       const made = await orderFails("Refused", previous as SentOrder);
@@ -281,7 +281,7 @@ describe("a host whose Secret cannot be read", () => {
     [4_000, true],
     [5_000, false],
   ] as const) {
-    it(`a host whose Secret cannot be read is ${isProven ? "proven off still" : "not proven off any more"} ${ageMs} ms after it was last read Off`, async () => {
+    it(`a host whose Secret cannot be read is ${isProven ? "still" : "no longer"} proven off ${ageMs} ms after it was last read Off`, async () => {
       const clock = new VirtualClock();
       const refused = new KubeError("Forbidden", "get Secret ns/bmc: 403");
       const made = context(() => Promise.reject(refused), { clock });
@@ -296,12 +296,12 @@ describe("a host whose Secret cannot be read", () => {
 });
 
 describe("a read before a power-off", () => {
-  for (const [who, bmcMs, leaseMs, looks] of [
-    ["neither", 900, 900, 1],
-    ["the BMC", 4_000, 0, 2],
-    ["another answer of the API", 0, 4_000, 2],
+  for (const [what, bmcMs, leaseMs, looks] of [
+    ["is not repeated if no answer took long", 900, 900, 1],
+    ["is repeated if the BMC took long to answer: the node may have come back", 4_000, 0, 2],
+    ["is repeated if the API server took long to answer: the node may have come back", 0, 4_000, 2],
   ] as const) {
-    it(`a read before a power-off is taken again if ${who} has kept it waiting: the node may have come back meanwhile`, async () => {
+    it(`a read before a power-off ${what}`, async () => {
       const clock = new VirtualClock();
       const ready = ["Unknown", "True"];
       let looked = 0;

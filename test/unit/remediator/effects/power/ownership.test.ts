@@ -242,13 +242,13 @@ describe("who waits for a host", () => {
   });
 
   for (const [what, stored, waits] of [
-    ["waits for it, and its status says so", { status: WAITING }, true],
+    ["reports that it waits for the host", { status: WAITING }, true],
     ["has the host now", { status: { ...WAITING, phase: "Verifying" } }, false],
-    ["has no status yet that says that another one has it", { status: { phase: "Resolving" } }, false],
+    ["has no status that names another owner", { status: { phase: "Resolving" } }, false],
     ["waits for something else", { status: { ...WAITING, attempt: { ...INHERITED, action: "None" } } }, false],
     ["is being deleted", { status: WAITING, deletionTimestamp: "2026-01-01T00:00:00Z" }, false],
   ] as const) {
-    it(`a remediation that ${what} ${waits ? "waits" : "does not wait"} for the host`, () => {
+    it(`a remediation that ${what} ${waits ? "counts" : "does not count"} as waiting for the host`, () => {
       assert.equal(isWaiting(object("b", stored) as unknown as Parameters<typeof isWaiting>[0]), waits);
     });
   }

@@ -384,7 +384,7 @@ describe("who powers a host", () => {
     ["HostNotProvisioned", { status: { provisioning: {} } }],
     ["HostOffline", { spec: { online: false } }],
   ] as const) {
-    it(`a host is refused: ${reason}, for ${JSON.stringify(parts)}`, () => {
+    it(`a host is refused as ${reason} for ${JSON.stringify(parts)}`, () => {
       const refusal = powerOffRefusal(hostOf(parts));
       assert.equal(refusal?.reason, reason);
       assert.match(refusal?.message ?? "", /BareMetalHost metal3\/h1/);
@@ -519,7 +519,7 @@ describe("power from the status alone", () => {
     ],
     ["false, and nothing of ironfence keeps it off", { status: { poweredOn: false } }, "Changing"],
     [
-      "false, and our hold was taken off",
+      "false, and our off request was removed",
       {
         annotations: { "ironfence.io/power-off-request": asked("true")["ironfence.io/power-off-request"] ?? "" },
         status: { poweredOn: false },
@@ -547,7 +547,7 @@ describe("power from the status alone", () => {
       "Unknown",
     ],
   ] as const) {
-    it(`the power by the status is ${expected}: poweredOn ${what}`, () =>
+    it(`the power state by the status is ${expected} for poweredOn ${what}`, () =>
       assert.equal(powerByStatus(hostOf(parts), owner).state, expected));
   }
 

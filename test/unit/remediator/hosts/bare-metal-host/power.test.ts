@@ -389,16 +389,24 @@ describe("a host's BMC", () => {
   });
 
   for (const [what, metadata, refused] of [
-    ["is used where its operator has labelled it as a BMC's", { labels: BMC_LABELS }, false],
-    ["is not used where its operator has not", {}, true],
-    ["is used where it allows the host's address", { annotations: { [ALLOWED_ADDRESSES]: "redfish://h1" } }, false],
     [
-      "is not used where it allows others alone",
+      "the Secret of a host's BMC is used if its operator has labeled it as that of a BMC",
+      { labels: BMC_LABELS },
+      false,
+    ],
+    ["the Secret of a host's BMC is not used without the label of its operator", {}, true],
+    [
+      "the Secret of a host's BMC is used if it allows the host's address",
+      { annotations: { [ALLOWED_ADDRESSES]: "redfish://h1" } },
+      false,
+    ],
+    [
+      "the Secret of a host's BMC is not used if it allows only other addresses",
       { labels: BMC_LABELS, annotations: { [ALLOWED_ADDRESSES]: "redfish://h2" } },
       true,
     ],
   ] as const) {
-    test(`a host's BMC : its Secret ${what}`, async (fixture) => {
+    test(what, async (fixture) => {
       fixture.host();
       fixture.secret();
       const metadataOfSecret = { labels: null, ...metadata };
@@ -418,7 +426,7 @@ describe("a host's BMC", () => {
     ["an empty user", {}, { username: "", password: "x" }, "SecretInvalid"],
     ["an authority that is not a certificate", {}, { username: "a", password: "b", "ca.crt": "none" }, "SecretInvalid"],
   ] as const) {
-    test(`a host's BMC cannot be used with ${what}: ${reason}`, async (fixture) => {
+    test(`a host's BMC cannot be used with ${what}, and the reason is ${reason}`, async (fixture) => {
       fixture.host({}, spec);
       fixture.secret(data);
       await assert.rejects((await fixture.found()).open(undefined, fixture.signal), refusedFor(reason));

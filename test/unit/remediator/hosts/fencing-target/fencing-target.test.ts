@@ -212,7 +212,7 @@ for (const [what, competitor, status, isEnough] of [
   ["a pin of another target that is being remediated", {}, { owner: OWNER }, false],
   ["a spec.identity", { identity: identity(1) }, {}, false],
 ] as const) {
-  test(`${what} with the same UUID holds the power-off, and ${isEnough ? "not" : "also"} the On`, async () => {
+  test(`a power-off waits because of ${what} with the same UUID, and a power-on ${isEnough ? "does not wait" : "waits as well"}`, async () => {
     const world = new World();
     const pinned = (nodeName: string) => ({ identity: { nodeName, systemUUID: uuid(1) } });
     const bmc = world.host("n1", uuid(1));
@@ -683,7 +683,7 @@ test("a target that was created again is not claimed through the old one's host"
   assert.equal(world.liveTarget("n1").status?.owner, undefined);
 });
 
-test("of any number of owners that claim at once, at any interleaving, exactly one gets the host", async () => {
+test("exactly one of any number of owners that claim at once gets the host, at any interleaving", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.integer({ min: 2, max: 5 }), async (scheduler, count) => {
       const world = new World();

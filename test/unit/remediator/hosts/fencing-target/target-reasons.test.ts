@@ -12,7 +12,7 @@ test("the page of a FencingTarget's reasons explains each reason that its condit
   assert.deepEqual(new Set(explained), new Set<string | undefined>([...TARGET_REASONS, ...DEVICE_REASONS]));
 });
 
-test("each reason that the conditions of a FencingTarget can have stands in the code of probes, hosts or BMCs", () => {
+test("each reason that the conditions of a FencingTarget can have is in the code of probes, hosts or BMCs", () => {
   const pattern = "src/{remediator/probes,remediator/hosts/model,bmc}/**/*.ts";
   const files = globSync(pattern, { cwd: fileURLToPath(ROOT) });
   const source = files.map(read).join("\n");

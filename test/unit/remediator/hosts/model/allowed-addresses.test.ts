@@ -44,7 +44,7 @@ describe("the addresses to which a Secret may be sent", () => {
     ["redfish://user@bmc-3.example", "redfish://bmc-3.example", false],
   ];
   for (const [allowed, address, expected] of cases) {
-    it(`the addresses to which a Secret may be sent are ${expected ? "" : "not "}${address} by ${JSON.stringify(allowed)}`, () => {
+    it(`a Secret that allows ${JSON.stringify(allowed)} ${expected ? "may" : "may not"} be sent to ${address}`, () => {
       assert.equal(isAllowed(allowed, address), expected);
     });
   }

@@ -61,7 +61,7 @@ describe("a stored state", () => {
       /status\.attempt\.action is not of this version/u,
     ],
   ] as const) {
-    it(`a stored state that ${what} is not taken for another: the message shows what is wrong`, () => {
+    it(`a stored state that ${what} is refused, and the message shows what is wrong`, () => {
       const state = parseState(status);
       assert.equal(state.name, "Unknown");
       assert.match(state.why, message);

@@ -38,7 +38,7 @@ describe("our marks on a node", () => {
     assert.equal(markPatch(before, { outOfService: "off" }, "", "uid-2").length, 2);
   });
 
-  it("our mark is removed with its signature, and a new signature is written although the taint already stands", () => {
+  it("our mark is removed with its signature, and a new signature is written although the taint is already there", () => {
     const before = marked([QUARANTINE, FOREIGN], { [QUARANTINED_BY]: "uid/a1", note: "kept" });
     const after = patched(before, markPatch(before, { quarantine: "off" }, "", "uid"));
     assert.deepEqual([after.spec.taints, after.metadata.annotations], [[FOREIGN], { note: "kept" }]);

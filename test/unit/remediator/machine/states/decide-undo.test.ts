@@ -51,7 +51,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "setBootOverride None",
   },
   {
-    name: "a boot override of which nothing is known is not taken for cleared",
+    name: "an unknown boot override does not count as cleared",
     changes: { state: "Undoing", attempt: { bootOverride: true }, observations: UNDOING },
     expected: "setBootOverride None",
   },
@@ -75,7 +75,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (Maintenance)",
   },
   {
-    name: "an undo orders no other host on",
+    name: "an undo powers on no other host",
     changes: {
       state: "Undoing",
       observations: {
@@ -237,7 +237,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (HostBusy)",
   },
   {
-    name: "an On that a late device has just let out is given time before it counts as without effect",
+    name: "a power-on that a slow device has just sent gets time before it counts as without effect",
     changes: {
       state: "Undoing",
       attempt: { action: "On", actionAtMs: NOW.epochMs - 2_000, sent: true, done: false },
@@ -253,7 +253,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "wait",
   },
   {
-    name: "a remediation that inherits a host does not wait for an owner that goes on",
+    name: "a remediation that inherits a host does not wait for an owner that continues",
     changes: {
       state: "Undoing",
       attempt: { action: "Inherited" },
@@ -422,7 +422,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (BootOverrideCleared)",
   },
   {
-    name: "an undo that was paused goes on afterwards, though its time is over",
+    name: "an undo that was paused continues afterwards, although its time is over",
     changes: {
       state: "Undoing",
       observations: UNDOING,
@@ -440,12 +440,12 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "readWhole",
   },
   {
-    name: "who waits for the host is not read again while the last read is fresh",
+    name: "the remediations that wait for the host are not read again while the last read is fresh",
     changes: { state: "Undoing", observations: UNDOING, other: { siblings: [waitingSibling()] } },
     expected: "readWhole",
   },
   {
-    name: "a remediation that is deleted goes once all is taken back",
+    name: "a deleted remediation loses its finalizer once everything is undone",
     changes: {
       state: "Undoing",
       attempt: { ...ON, done: true },
@@ -462,8 +462,8 @@ describe("an undo", () => {
   }
 
   for (const [what, waiting] of [
-    ["hands the host over as it is to the remediation that waits for it", true],
-    ["leaves no hold on a host that no remediation waits for", false],
+    ["an undo hands the host over as it is to the remediation that waits for it", true],
+    ["an undo leaves no off request on a host that no remediation waits for", false],
   ] as const) {
     it(what, () => {
       const observations = {

@@ -33,7 +33,7 @@ describe("a part of a status that cannot be read", () => {
     ["a backup", { backup: { labels: {} } }, { backup: undefined, target: TARGET }],
     ["a replacement", { replacement: 7 }, { replacement: undefined, target: TARGET }],
   ] as const) {
-    it(`a part of a status that cannot be read (${what}) does not restart the undo, and the rest of the status is kept`, () => {
+    it(`${what} of a status that cannot be read does not restart the undo, and the rest of the status is kept`, () => {
       const status = undone(parts);
       assert.equal(parseState(status).name, "Undoing");
       const stored = Object.fromEntries(Object.keys(kept).map((part) => [part, status[part as keyof typeof status]]));

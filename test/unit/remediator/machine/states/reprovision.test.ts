@@ -15,7 +15,7 @@ function statusAfter(step: string): NonNullable<ReturnType<typeof decide>["statu
 }
 
 describe("a Machine that was deleted", () => {
-  const status = statusAfter("a Machine that is on its way out is waited for, whatever its host's target says");
+  const status = statusAfter("a Machine that is being deleted is waited for, whatever the target of its host shows");
 
   it("a Machine that was deleted leaves its host to the controller that deprovisions it: no undo owes it an On", () => {
     const state = parseState(status);
@@ -34,7 +34,7 @@ describe("a Machine that was deleted", () => {
 
 describe("a node that was replaced", () => {
   const conditionOf = (type: string) =>
-    statusAfter("a Ready node of another Machine is a success").conditions?.find(
+    statusAfter("a Ready node of another Machine counts as a success").conditions?.find(
       (condition) => condition.type === type,
     );
 
@@ -48,19 +48,19 @@ describe("a node that was replaced", () => {
   });
 });
 
-describe("what is taken off a BareMetalHost", () => {
-  it("the image of a BareMetalHost is stored before it is taken off", () => {
-    const status = statusAfter("a host's image is stored before it is taken off");
+describe("the image of a BareMetalHost in a reprovision", () => {
+  it("the image of a BareMetalHost is stored before it is removed", () => {
+    const status = statusAfter("a host's image is stored before it is removed");
     assert.deepEqual(status.installation, { step: "Deprovisioning", image: '{"image":{"url":"x"}}' });
   });
 
   it("the image of a BareMetalHost has the strategy's time to be removed, and again to come back", () => {
     assert.equal(
-      statusAfter("a host's image is stored before it is taken off").attempt?.deadline,
+      statusAfter("a host's image is stored before it is removed").attempt?.deadline,
       "2026-01-01T12:10:00.000000Z",
     );
     assert.equal(
-      statusAfter("a host that is empty is to be provisioned").attempt?.deadline,
+      statusAfter("a host without an image and a system is provisioned next").attempt?.deadline,
       "2026-01-01T12:10:00.000000Z",
     );
   });

@@ -64,7 +64,7 @@ export const HOST_INSTALLATION_STEPS: readonly Step[] = [
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
-    name: "a BareMetalHost that its operator has let go of boots from the network",
+    name: "a BareMetalHost that its operator has detached boots from the network",
     given: {
       ...installing("Verifying", {}, undefined, { other: detached() }),
       strategy: { type: "Reprovision", via: "NetworkBoot" },
@@ -72,7 +72,7 @@ export const HOST_INSTALLATION_STEPS: readonly Step[] = [
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
   {
-    name: "what is installed on a host is looked at before it is powered off for it",
+    name: "the installation of a host is read before the host is powered off for a reinstallation",
     given: installing("Verifying", {}),
     expected: "examineHost",
   },
@@ -108,12 +108,12 @@ export const HOST_INSTALLATION_STEPS: readonly Step[] = [
   },
   // BareMetalHost: the installation.
   {
-    name: "a host's image is not taken off while it is not proven off",
+    name: "a host's image is not removed while the host is not proven off",
     given: installing("Provisioning", { installed: INSTALLED, power: READ_ON }, "Deprovisioning"),
     expected: "→ PoweringOff (PowerOffLost)",
   },
   {
-    name: "a host's image is stored before it is taken off",
+    name: "a host's image is stored before it is removed",
     given: installing("Provisioning", { installed: INSTALLED }),
     expected: "stay (Deprovisioning)",
   },
@@ -123,17 +123,17 @@ export const HOST_INSTALLATION_STEPS: readonly Step[] = [
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
-    name: "a host's image is taken off once it is stored",
+    name: "a host's image is removed once it is stored",
     given: installing("Provisioning", { installed: INSTALLED }, "Deprovisioning"),
     expected: "takeImageOff",
   },
   {
-    name: "a host that was last looked at seconds ago is looked at again before its image is taken off",
+    name: "a host that was last read seconds ago is read again before its image is removed",
     given: installing("Provisioning", { installed: { ...INSTALLED, atMs: NOW.monotonicMs - 6_000 } }, "Deprovisioning"),
     expected: "examineHost",
   },
   {
-    name: "an image that a user has changed since it was stored is stored again before it is taken off",
+    name: "an image that a user has changed since it was stored is stored again before it is removed",
     given: installing(
       "Provisioning",
       { installed: { ...INSTALLED, image: '{"image":{"url":"newer"}}' } },
@@ -151,12 +151,12 @@ export const HOST_INSTALLATION_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a host that is empty is to be provisioned",
+    name: "a host without an image and a system is provisioned next",
     given: installing("Provisioning", { installed: EMPTY }, "Deprovisioning"),
     expected: "stay (Provisioning)",
   },
   {
-    name: "a host gets its image back",
+    name: "a host whose image was removed gets it back",
     given: installing("Provisioning", { installed: EMPTY }, "Provisioning"),
     expected: "putImageBack",
   },
@@ -175,7 +175,7 @@ export const HOST_INSTALLATION_STEPS: readonly Step[] = [
     expected: "→ PoweringOn (Provisioned)",
   },
   {
-    name: "a host whose image is off goes on being installed though the strategy was edited",
+    name: "a host whose image is removed is still installed if the strategy is edited",
     given: installing("Provisioning", { installed: EMPTY }, "Provisioning", { strategy: { via: "NetworkBoot" } }),
     expected: "putImageBack",
   },
@@ -202,7 +202,7 @@ export const HOST_INSTALLATION_STEPS: readonly Step[] = [
     expected: "putImageBack",
   },
   {
-    name: "an undo reads whether a host's image is off: the order to take it off may have been received",
+    name: "an undo reads whether a host's image is removed: the order to remove it may have been received",
     given: installing("Undoing", {}, "Deprovisioning"),
     expected: "examineHost",
   },

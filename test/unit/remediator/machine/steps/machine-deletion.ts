@@ -155,7 +155,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "→ Undoing (MachineNotReplaced)",
   },
   {
-    name: "a Machine that is another node is neither deleted nor handed to its owner",
+    name: "a Machine that now names another node is neither deleted nor handed to its owner",
     given: replacing("Verifying", { machine: { ...PRESENT, nodeName: "n2" } }),
     expected: "→ Undoing (SubjectMismatch)",
   },
@@ -170,7 +170,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "→ Undoing (MachineNotReplaced)",
   },
   {
-    name: "a Machine whose MachineSet wants none is not deleted",
+    name: "a Machine whose MachineSet has no replicas is not deleted",
     given: replacing("Verifying", { machine: { ...PRESENT, isReplaced: false }, handedToOwner: true }),
     expected: "→ Undoing (MachineNotReplaced)",
   },
@@ -210,12 +210,12 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "deleteMachine",
   },
   {
-    name: "after a restart the Machine is read before the host: another Machine may have its name now",
+    name: "the Machine is read before the host after a restart, because another Machine may have its name",
     given: replacing("Provisioning", { power: READ_ON, claim: undefined }, { status: EXPECTED }),
     expected: "examineMachine",
   },
   {
-    name: "a Machine that is on its way out is waited for, whatever its host's target says",
+    name: "a Machine that is being deleted is waited for, whatever the target of its host shows",
     given: replacing(
       "Provisioning",
       { machine: DELETING, power: READ_ON, claim: undefined },
@@ -249,7 +249,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a host that is being deprovisioned is let go",
+    name: "a host that is being deprovisioned is released",
     given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, mayLetGo: true }, devicesClosed: true },
@@ -258,7 +258,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "releaseHost",
   },
   {
-    name: "a host is let go before a replacement is a success",
+    name: "a host is released before a replacement counts as a success",
     given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, nodeName: "n2" }, devicesClosed: true },
@@ -267,7 +267,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "releaseHost",
   },
   {
-    name: "a Ready node of another Machine is a success",
+    name: "a Ready node of another Machine counts as a success",
     given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, nodeName: "n2" }, devicesClosed: true, hostReleased: true },
@@ -276,7 +276,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "→ Succeeded (Replaced)",
   },
   {
-    name: "a replacement is looked for again and again",
+    name: "a replacement is looked for repeatedly",
     given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, atMs: NOW.monotonicMs - 10_000 } },
@@ -285,7 +285,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "checkReplacement",
   },
   {
-    name: "a replacement that does not come in time is a failure",
+    name: "a replacement that does not come in time counts as a failure",
     given: replacing(
       "Provisioning",
       { replacement: NOT_YET, devicesClosed: true, hostReleased: true },
@@ -294,7 +294,7 @@ export const MACHINE_DELETION_STEPS: readonly Step[] = [
     expected: "→ Undoing (ReplacementTimeout)",
   },
   {
-    name: "an undo after the Machine was deleted owes the host no power",
+    name: "an undo after the Machine was deleted does not power on the host",
     given: undoingDeleted({ replacement: { ...NOT_YET, mayLetGo: true } }),
     expected: "releaseHost",
   },

@@ -26,7 +26,7 @@ export const POWERING_OFF_HELD_STEPS: readonly Step[] = [
     expected: "stay (Paused)",
   },
   {
-    name: "an order to a member of etcd is not repeated before the other members are looked at again",
+    name: "an order to a member of etcd is not repeated before the other members are read again",
     given: poweringOff({
       attempt: { sent: false },
       observations: { ...REFUSED, identity: undefined, members: membersOfEtcd(true) },
@@ -39,7 +39,7 @@ export const POWERING_OFF_HELD_STEPS: readonly Step[] = [
     expected: "stay (ControlPlaneQuorum)",
   },
   {
-    name: "an order to a member of etcd whose host was proven off is repeated without a read of the others",
+    name: "an order to a member of etcd whose host was proven off is repeated without a read of the other members",
     given: poweringOff({
       attempt: { sent: false, offConfirmedAtMs: NOW.epochMs - 5_000 },
       observations: { ...REFUSED, members: membersOfEtcd(false) },
@@ -126,7 +126,7 @@ export const POWERING_OFF_HELD_STEPS: readonly Step[] = [
     expected: "readPower",
   },
   {
-    name: "a device that was away has its pause while power orders are paused",
+    name: "a device that could not be reached is not called during its pause while power orders are paused",
     given: stillPaused({ device: "away" }),
     expected: "wait",
   },
@@ -139,7 +139,7 @@ export const POWERING_OFF_HELD_STEPS: readonly Step[] = [
     expected: "→ Undoing (BMCAuthenticationFailed)",
   },
   {
-    name: "a node that seems to be back is not looked at during the pause of a device while power orders are paused",
+    name: "a node that seems to be back is not read during the pause of a device while power orders are paused",
     given: stillPaused({
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
       read: "On",

@@ -49,12 +49,12 @@ export const POWERING_OFF_RETURNED_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a node that came back is powered off all the same while its host reads Off",
+    name: "a node that came back is still powered off while its host reads Off",
     given: cameBack({ order: CUT_OFF, power: READ_OFF }),
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
-    name: "a node that came back is powered off all the same if an earlier order may have taken effect",
+    name: "a node that came back is still powered off if an earlier order may have taken effect",
     given: { ...cameBack({}), attempt: { sent: false, orders: 2 } },
     expected: "stay (PoweringOffAgain), forceOff",
   },

@@ -7,7 +7,7 @@ import { poweringOff } from "./situations.ts";
 /** What a remediation does in PoweringOff. */
 export const POWERING_OFF_STEPS: readonly Step[] = [
   {
-    name: "a taint that may stand without a proof is removed first, even if nothing answers",
+    name: "a taint that may be on the node without a proof is removed first, even if no BMC answers",
     given: poweringOff({ read: "On", device: "away", isOutOfTime: true }),
     expected: "untaint",
   },
@@ -92,7 +92,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a host that obeys none of its orders gets no more of them",
+    name: "a host that obeys none of its power-offs gets no further one",
     given: poweringOff({
       attempt: { orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 100_000 },
       taint: "cleared",
@@ -142,7 +142,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a host that read Off before its order is powered off all the same",
+    name: "a host that read Off before its order is still powered off",
     given: poweringOff({
       attempt: { sent: false },
       taint: "cleared",
@@ -175,7 +175,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     expected: "stay (PowerOffSent)",
   },
   {
-    name: "a host whose power state is unknown is not powered off again and again",
+    name: "a host whose power state is unknown is not powered off repeatedly",
     given: poweringOff({
       taint: "cleared",
       identity: "verified",

@@ -12,7 +12,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     expected: "stay (PoweringOn), powerOn",
   },
   {
-    name: "a host that obeys none of its power-ons gets no more of them",
+    name: "a host that obeys none of its power-ons gets no further one",
     given: poweringOn({
       attempt: { orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 100_000 },
       identity: "verified",
@@ -69,7 +69,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a host that runs goes on without the device that stays off when its time is over",
+    name: "a host that runs continues without the device that stays off when the time is over",
     given: poweringOn({
       identity: "verified",
       observations: { power: HALF_ON, order: ordered("Rejected", 3_000, { action: "On" }), rebootRecorded: true },
@@ -78,7 +78,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     expected: "→ Rejoining (PoweredOn)",
   },
   {
-    name: "a host that reads On goes on to rejoin",
+    name: "a host that reads On waits for its node to rejoin",
     given: poweringOn({
       attempt: { orders: 1, sent: true },
       read: "On",

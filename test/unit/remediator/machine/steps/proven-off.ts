@@ -18,7 +18,7 @@ export const PROVEN_OFF_STEPS: readonly Step[] = [
     expected: "→ Undoing (PowerOffTimeout)",
   },
   {
-    name: "a taint that may stand is removed before an attempt fails because the node cannot be tainted",
+    name: "a taint that may be on the node is removed before an attempt fails because the node cannot be tainted",
     given: poweringOff({
       strategy: { retryLimit: 0 },
       read: "Off×2",
@@ -145,7 +145,7 @@ export const PROVEN_OFF_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a host is not kept off for a wait for silence that outages start again and again",
+    name: "a host is not kept off for a wait for silence that outages keep restarting",
     given: poweringOff({
       strategy: { retryLimit: 0 },
       taint: "cleared",
@@ -158,7 +158,7 @@ export const PROVEN_OFF_STEPS: readonly Step[] = [
     expected: "→ Undoing (PowerOffTimeout)",
   },
   {
-    name: "a host is not kept off for a wait for silence: a taint that may stand is removed first",
+    name: "a host is not kept off for a wait for silence: a taint that may be on the node is removed first",
     given: poweringOff({
       observations: {
         power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 23_000 },
@@ -208,7 +208,7 @@ export const PROVEN_OFF_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "the release begins once the taint of this attempt stands",
+    name: "the release begins once the taint of this attempt is on the node",
     given: poweringOff({ read: "Off×2", lease: "silent", taint: "ours" }),
     expected: "→ Releasing (PowerOffConfirmed)",
   },
@@ -273,7 +273,7 @@ export const PROVEN_OFF_STEPS: readonly Step[] = [
     expected: "taint",
   },
   {
-    name: "the release begins once the taint stands, though an earlier try to set it failed and the time is over",
+    name: "the release begins once the taint is on the node, though an earlier try to set it failed and the time is over",
     given: poweringOff({
       read: "Off×2",
       lease: "silent",

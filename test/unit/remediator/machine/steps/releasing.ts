@@ -31,7 +31,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "readPower",
   },
   {
-    name: "pods are released once the taint of this attempt stands",
+    name: "pods are released once the taint of this attempt is on the node",
     given: releasing({ read: "Off×2", taint: "ours" }),
     expected: "releasePods",
   },
@@ -78,7 +78,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "swapMarks",
   },
   {
-    name: "the intent to power on is stored once the quarantine stands",
+    name: "the intent to power on is stored once the quarantine is on the node",
     given: releasing({
       read: "Off×2",
       observations: { swapped: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1, isReported: true } },
@@ -86,7 +86,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "→ PoweringOn (Drained)",
   },
   {
-    name: "a drained Reprovision goes on to provisioning",
+    name: "a drained Reprovision continues with provisioning",
     given: releasing({
       attempt: { kind: "Reprovision" },
       read: "Off×2",
@@ -133,7 +133,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "readPower",
   },
   {
-    name: "a device that refuses the account ends the release instead of being asked again and again",
+    name: "a device that refuses the account ends the release instead of being called repeatedly",
     given: releasing({ taint: "ours", device: "refused permanently", observations: { power: AGO_2S } }),
     expected: "→ Undoing (BMCAuthenticationFailed)",
   },
@@ -162,12 +162,12 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "stay (NodeDeletionExpected)",
   },
   {
-    name: "pods that were deleted are looked for, and not deleted again",
+    name: "pods that were deleted are listed again, and not deleted again",
     given: releasing({ read: "Off×2", taint: "ours", observations: { released: true } }),
     expected: "checkDrained",
   },
   {
-    name: "remaining pods are looked for again when the pause is over",
+    name: "remaining pods are listed again when the pause is over",
     given: releasing({
       read: "Off×2",
       taint: "ours",
@@ -199,7 +199,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "checkDrained",
   },
   {
-    name: "a Node of which nothing is stored is not deleted",
+    name: "a Node is not deleted if nothing of it is stored",
     given: releasing({
       strategy: { workloadRelease: "DeleteNode" },
       read: "Off×2",
@@ -243,7 +243,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "swapMarks",
   },
   {
-    name: "a host is not powered on while its taint may stand, whatever the API server refuses",
+    name: "a host is not powered on while its node may be tainted, whatever the API server refuses",
     given: releasing({
       read: "Off×2",
       taint: "ours",
@@ -253,7 +253,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "swapMarks",
   },
   {
-    name: "remaining pods are looked for less often after several looks",
+    name: "remaining pods are listed less often after several lists",
     given: releasing({
       read: "Off×2",
       taint: "ours",
@@ -265,7 +265,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "remaining pods are looked for again a second after the first look",
+    name: "remaining pods are listed again a second after the first list",
     given: releasing({
       read: "Off×2",
       taint: "ours",

@@ -22,7 +22,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     expected: "addFinalizer",
   },
   {
-    name: "a remediation that has nothing to take back, because its host is held, gets no finalizer",
+    name: "a remediation that has nothing to undo, because its host is held, gets no finalizer",
     given: resolving({
       remediation: { hasFinalizer: false },
       observations: { claim: undefined },

@@ -15,7 +15,7 @@ import {
 
 /** What a remediation does next in a situation. */
 export interface Step {
-  /** A sentence that stands alone. */
+  /** A sentence that is understood alone. */
   name: string;
   given: SnapshotChanges;
   /** The decision in the form of `told`: the stored state with its reason, then the effect. */

@@ -33,7 +33,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "an undo of a deleted remediation goes on sending power-ons",
+    name: "an undo of a deleted remediation keeps sending power-ons",
     given: undoing({
       attempt: { action: "On", done: false, orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 1_000_000 },
       isDeleted: true,
@@ -103,7 +103,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "setBootOverride None",
   },
   {
-    name: "an undo looks at the outlets of a host if its boot override could not be cleared",
+    name: "an undo reads the outlets of a host if its boot override could not be cleared",
     given: undoing({
       attempt: OVERRIDE,
       taint: "cleared",
@@ -113,7 +113,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "readWhole",
   },
   {
-    name: "an undo switches on the outlets of a host alone while its boot override stands and no BMC answers",
+    name: "an undo only switches on the outlets of a host while its boot override exists and no BMC answers",
     given: undoing({
       attempt: OVERRIDE,
       taint: "cleared",
@@ -124,7 +124,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "stay (PoweringOnAgain), powerOn outletsOnly",
   },
   {
-    name: "an undo switches on no outlets that another host answers for",
+    name: "an undo switches on no outlets while another host answers",
     given: undoing({
       attempt: OVERRIDE,
       taint: "cleared",
@@ -290,7 +290,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "stay (ClusterExchanged)",
   },
   {
-    name: "an undo does not power on a host of a deleted Cluster while the taint may stand",
+    name: "an undo does not power on a host of a deleted Cluster while the node may be tainted",
     given: undoing({ status: { target: TARGET }, observations: clusterChecked(true), other: AWAY }),
     expected: "closeDevices",
   },
@@ -320,7 +320,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "an undo does not power on a host whose taint may stand while the node's cluster cannot be reached",
+    name: "an undo does not power on a host whose node may be tainted while the node's cluster cannot be reached",
     given: undoing({ identity: "verified", read: "Off×1", status: { target: TARGET }, other: AWAY }),
     expected: "stay (ClusterUnreachable)",
   },
@@ -357,7 +357,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "an undo powers a host on that took all of its power-offs",
+    name: "an undo powers on a host that has had all of its power-offs",
     given: undoing({
       attempt: { orders: ORDERS_MAX },
       taint: "cleared",
@@ -368,7 +368,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "an undo that could not read its devices because of the API goes on when its time is over",
+    name: "an undo that could not read its devices because of the API continues when its time is over",
     given: undoing({
       taint: "cleared",
       identity: "verified",

@@ -225,7 +225,7 @@ describe("etcd's quorum", () => {
     [7, 3, false],
   ];
   for (const [count, down, keeps] of cases) {
-    it(`etcd's quorum ${keeps ? "stands" : "falls"} without one of ${count} members when ${down} others are down`, () => {
+    it(`etcd ${keeps ? "keeps" : "loses"} its quorum without one of ${count} members when ${down} others are down`, () => {
       const members = Array.from({ length: count }, (_, index) => ({
         node: `m${index}`,
         up: index === 0 || index > down,

@@ -26,46 +26,57 @@ function judge(entries: readonly BmcLogEntry[], changes: Partial<BmcEvidence> = 
 
 describe("the judgement of what a BMC shows", () => {
   const cases: [what: string, entries: readonly BmcLogEntry[], message: string][] = [
-    ["an entry before the loss", [entry(41)], "Uncorrectable ECC, DIMM B2, 41 s before the node was lost"],
-    ["an entry after the loss", [entry(-30)], "Uncorrectable ECC, DIMM B2, 30 s after the node was lost"],
-    ["an entry that is too old", [entry(1_000)], "The BMC shows no cause"],
-    ["an entry after our order", [entry(-70)], "The BMC shows no cause"],
-    ["an entry without a time", [entry(undefined)], "Uncorrectable ECC, DIMM B2, at an unknown time"],
     [
-      "an entry without a time that is older than an old one",
+      "an entry before the loss is the cause of death",
+      [entry(41)],
+      "Uncorrectable ECC, DIMM B2, 41 s before the node was lost",
+    ],
+    [
+      "an entry after the loss is the cause of death",
+      [entry(-30)],
+      "Uncorrectable ECC, DIMM B2, 30 s after the node was lost",
+    ],
+    ["an entry that is too old is not the cause of death", [entry(1_000)], "The BMC shows no cause"],
+    ["an entry after our order is not the cause of death", [entry(-70)], "The BMC shows no cause"],
+    [
+      "an entry without a time is the cause of death",
+      [entry(undefined)],
+      "Uncorrectable ECC, DIMM B2, at an unknown time",
+    ],
+    [
+      "an entry without a time is not the cause of death if it is older than an old entry",
       [entry(2_000, { text: "x" }), entry(undefined)],
       "The BMC shows no cause",
     ],
     [
-      "the power-off of our own order",
+      "the power-off of our own order is not the cause of death",
       [entry(-66, { topic: "Power", rank: 0, text: "Powered off" })],
       "The BMC shows no cause",
     ],
     [
-      "a power-off before our order",
+      "a power-off before our order is shown, and is not the cause of death",
       [entry(-1, { topic: "Power", rank: 0, text: "Powered off" })],
       'The BMC shows no cause; its log says "Powered off", 1 s after the node was lost',
     ],
     [
-      "what came first of one failure",
+      "the first entry of one failure is the cause of death",
       [entry(3, { topic: "CPU", text: "IERR" }), entry(5, { topic: "PCIe", text: "Fatal bus error" }), entry(4)],
       "Fatal bus error, 5 s before the node was lost",
     ],
     [
-      "a failure rather than the watchdog that follows",
+      "a failure is the cause of death rather than the watchdog that follows",
       [entry(-50, { topic: "Watchdog", text: "Watchdog reset" }), entry(9, { rank: 2 })],
       "Uncorrectable ECC, DIMM B2, 9 s before the node was lost",
     ],
     [
-      "an entry with a time rather than one without",
+      "an entry with a time is the cause of death rather than one without",
       [entry(undefined, { text: "Old" }), entry(9)],
       "Uncorrectable ECC, DIMM B2, 9 s before the node was lost",
     ],
-    ["an entry that says nothing", [entry(9, { rank: 0 })], "The BMC shows no cause"],
+    ["an entry without a meaning is not the cause of death", [entry(9, { rank: 0 })], "The BMC shows no cause"],
   ];
   for (const [what, entries, message] of cases) {
-    it(`the judgement of what a BMC shows takes ${what} for what it is`, () =>
-      assert.equal(judge(entries).message, message));
+    it(what, () => assert.equal(judge(entries).message, message));
   }
 
   it("the judgement of what a BMC shows takes a sensor if the log shows nothing", () => {

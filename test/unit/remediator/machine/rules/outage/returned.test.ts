@@ -285,9 +285,14 @@ describe("what a further power-off rests on", () => {
   });
 
   for (const [what, jumpMs, renewedAgoMs, expected] of [
-    ["whose clock was set back is not powered off if it renews its lease", 600_000, 5_000, "→ Restoring (BroughtBack)"],
     [
-      "whose clock was set forward is not back by a renewal of before",
+      "on a clock that was set back is not powered off if it renews its lease",
+      600_000,
+      5_000,
+      "→ Restoring (BroughtBack)",
+    ],
+    [
+      "on a clock that was set forward does not count as back because of an earlier renewal",
       -600_000,
       200_000,
       "stay (PoweringOffAgain), forceOff",

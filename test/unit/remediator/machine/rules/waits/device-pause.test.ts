@@ -14,7 +14,7 @@ describe("a device that could not be reached", () => {
     ["PoweringOff", "readPower"],
     ["Undoing", "readWhole"],
   ] as const) {
-    it(`a device that could not be reached is called again when its pause is over, and not before (${state})`, () => {
+    it(`a device that could not be reached in ${state} is called again when its pause is over, and not before`, () => {
       assert.deepEqual(decided(state, 700), { notes: [], effects: [], nextCheckMs: 700 });
       assert.equal(decided(state, 0).effects[0]?.do, effect);
     });

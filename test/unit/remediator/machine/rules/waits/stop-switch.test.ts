@@ -43,7 +43,7 @@ describe("a stop switch that could be read again", () => {
 
 describe("a pause that cannot be read any more", () => {
   for (const reason of ["Paused", "Maintenance"]) {
-    it(`a pause that cannot be read any more is reported as unknown after ${reason}, and the state has its whole time again`, () => {
+    it(`a pause that cannot be read any more is reported as unknown after ${reason}, and the deadline of the state begins again`, () => {
       const hold = { reason: "PauseUnknown", message: "the switch is not read" } as const;
       const status = { conditions: [said(reason, "held by an operator")] };
       const observations = { taintCleared: true };
