@@ -1,7 +1,7 @@
 import type { Finding } from "./lint.ts";
 import { parseCode } from "./parse.ts";
 
-/** The maximum length of a test name. A longer name stands for two tests, or explains what the body shows. */
+/** The maximum length of a test name. A longer name is that of two tests, or explains what the body shows. */
 const NAME_LENGTH_MAX = 160;
 
 /** Words with which no subject begins. A name that begins with one of them continues the name of its group. */
@@ -16,6 +16,8 @@ const NO_SUBJECT = new Set([
   ..."passes powers prints proves puts reads recovers refuses rejects removes repeats replaces reports".split(" "),
   ..."restores retries returns says sees sends serves sets shows skips starts stays stops stores takes".split(" "),
   ..."tries turns undoes uses waits warns withstands writes".split(" "),
+  ..."after again at before by for from if in it none nor of on once under unless until when where".split(" "),
+  ..."while with without".split(" "),
 ]);
 
 /** Phrases that make a name hard to read, and what to write instead. */
@@ -76,6 +78,19 @@ function literal(code: readonly Token[], index: number, source: string): string 
   return last === undefined ? undefined : source.slice(first.start + 1, last.end - 1);
 }
 
+/** Why a name is not a sentence that is understood alone. `${…}` in it replaces a value. */
+export function problemsOfName(name: string): string[] {
+  const problems: string[] = [];
+  const [firstWord = ""] = name.split(/[\s,:]/);
+  if (NO_SUBJECT.has(firstWord)) problems.push(`begins with “${firstWord}”, without a subject`);
+  if (name.trim().split(/\s+/).length < 3) problems.push("is not a sentence: name the subject and what it does");
+  for (const [phrase, instead] of CLUMSY) {
+    const [found] = phrase.exec(name) ?? [];
+    if (found !== undefined) problems.push(`is hard to read at “${found.trim()}”: ${instead}`);
+  }
+  return problems;
+}
+
 /**
  * Checks the names of the tests in a file. Each must be a sentence of its own: "a host that is off is not powered off".
  *
@@ -86,16 +101,10 @@ export function lintTestNames(file: string, source: string, known = new Map<stri
   for (const { line, name } of testNames(source, file)) {
     const refuse = (message: string): void =>
       void findings.push({ file, line, message: `test name ${message}: “${name}”` });
-    const [firstWord = ""] = name.split(/[\s,:]/);
-    if (NO_SUBJECT.has(firstWord)) refuse(`begins with “${firstWord}”, without a subject`);
-    if (name.trim().split(/\s+/).length < 3) refuse("is not a sentence: name the subject and what it does");
+    for (const problem of problemsOfName(name)) refuse(problem);
     if (name.length > NAME_LENGTH_MAX) refuse(`has ${name.length} characters, at most ${NAME_LENGTH_MAX} are allowed`);
-    for (const [phrase, instead] of CLUMSY) {
-      const [found] = phrase.exec(name) ?? [];
-      if (found !== undefined) refuse(`is hard to read at “${found.trim()}”: ${instead}`);
-    }
     const other = known.get(name);
-    if (other !== undefined) refuse(`also stands in ${other}`);
+    if (other !== undefined) refuse(`is also in ${other}`);
     known.set(name, file);
   }
   return findings;

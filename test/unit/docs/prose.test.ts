@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { conflictMarkers } from "../../../hack/prose/conflict-markers.ts";
 import { LINE_LENGTH_MAX, longCommentLines } from "../../../hack/prose/line-length.ts";
 import { lintProse } from "../../../hack/prose/lint.ts";
@@ -47,7 +50,7 @@ describe("the check of prose", () => {
     assert.deepEqual(await linesOf("a.yaml", "kind: A\n# It starts anew.\nname: anew\n"), [2]);
   });
 
-  it("the check of prose proposes each replacement as it stands in the vocabulary, for every form of a word", async () => {
+  it("the check of prose proposes each replacement as the vocabulary has it, for every form of a word", async () => {
     const [finding] = await lintProse("page.md", "The walkers act.\n");
     assert.match(finding?.message ?? "", /“walkers”, use “controller” instead/);
   });
@@ -71,7 +74,7 @@ describe("the vocabulary", () => {
     }
   });
 
-  it("the vocabulary lets a word pass that stands in another sense", async () => {
+  it("the vocabulary accepts a word that is used in another sense", async () => {
     for (const [pattern, , sample] of VOCABULARY) {
       if (sample?.right === undefined) continue;
       assert.deepEqual(await lintProse("page.md", `${sample.right}\n`), [], pattern);
@@ -127,18 +130,25 @@ describe("the check of test names", () => {
   });
 
   it("the check of test names refuses a name without a subject", () => {
-    assert.deepEqual(problem("is not powered off", "keeps its host off", "that is off is powered on"), [
+    const names = [
+      "is not powered off",
+      "keeps its host off",
+      "that is off is powered on",
+      "under a hold if it is off",
+    ];
+    assert.deepEqual(problem(...names), [
       "1: begins with “is”",
       "2: begins with “keeps”",
       "3: begins with “that”",
+      "4: begins with “under”",
     ]);
   });
 
-  it("the check of test names refuses a name of two words, a long one, and one that stands twice", () => {
+  it("the check of test names refuses a name of two words, a long one, and one that is used twice", () => {
     assert.deepEqual(problem("power off", `a host ${"x".repeat(154)}`, "a host is off", "a host is off"), [
       "1: is not a sentence",
       "2: has 161 characters",
-      "4: also stands in a.test.ts",
+      "4: is also in a.test.ts",
     ]);
   });
 
@@ -146,7 +156,7 @@ describe("the check of test names", () => {
     const source = 'it("a host is off", () => {});';
     const known = new Map<string, string>();
     assert.deepEqual(lintTestNames("a.test.ts", source, known), []);
-    assert.match(lintTestNames("b.test.ts", source, known)[0]?.message ?? "", /also stands in a\.test\.ts/);
+    assert.match(lintTestNames("b.test.ts", source, known)[0]?.message ?? "", /is also in a\.test\.ts/);
   });
 
   it("the check of test names refuses phrases that a reader has to read twice", () => {
@@ -180,5 +190,11 @@ describe("the check of test names", () => {
       lintTestNames("a.test.ts", source).map(({ line }) => line),
       [1, 2],
     );
+  });
+
+  it("the check of test names finds no fragment among the names that lists of cases form", async () => {
+    const script = fileURLToPath(new URL("../../../hack/prose/whole-names.ts", import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [script]);
+    assert.match(stdout, /^\d{4,} names\n$/);
   });
 });
