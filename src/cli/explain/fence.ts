@@ -65,7 +65,7 @@ function checkStep(
   if (state !== "ok") {
     // The decision about an unhealthy node contains what holds it.
     const isDecided =
-      state === "holds" && concerned.some(({ outcome }) => outcome !== "healthy" && !STARTS.has(outcome));
+      state === "blocks" && concerned.some(({ outcome }) => outcome !== "healthy" && !STARTS.has(outcome));
     return { step, state, found: (isDecided ? decided : [found, ...decided]).join("; ") };
   }
   // No NodeHealthCheck is concerned. A MachineHealthCheck may be: `ironfence explain mhc` explains it.
