@@ -145,7 +145,7 @@ describe("ironfence explain", () => {
     ready("w2", "Unknown", 600);
     assert.equal((await underWorkers("w1")).outcome, "threshold");
     const ofNode = await explain("node", "w1");
-    assert.match(ofNode.out, /^ {2}health check +HOLDS +workers: threshold: Skipped remediation/m, "reported once");
+    assert.match(ofNode.out, /^ {2}health check +BLOCKS +workers: threshold: Skipped remediation/m, "reported once");
     const ofCheck = await explain("nhc", "workers");
     assert.match(ofCheck.out, /^ {2}nodes +3 selected, 1 healthy$/m);
     assert.match(ofCheck.out, /^ {2}threshold +1 of 3 are healthy; minHealthy is 51%$/m);
