@@ -139,6 +139,26 @@ for (const cause of Object.keys(FAILURES)) {
   });
 }
 
+describe("a Node that cannot be tainted while its BMC no longer answers", () => {
+  it("a Node that cannot be tainted while its BMC no longer answers costs few writes of the status", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      const match = { method: "PATCH", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
+      world.server.faults.inject({ match, times: Infinity, action: { kind: "hang" } });
+      world.remediate("n1", { powerOffTimeout: "300s" });
+      await world.until("it is reported", () => world.condition("n1", "Processing") === "True ApiFailing", 60_000);
+      world.rack.bmc("n1").setReachability("refused");
+      let writes = 0;
+      world.server.onRequest(({ method, path }) => {
+        if (method === "PATCH" && path.endsWith("/baremetalremediations/n1/status")) writes += 1;
+        // Without this, an agent that writes without end would end only when no memory is left.
+        if (writes === 100) void world.killAgent();
+      });
+      await world.clock.advance(120_000);
+      assert.ok(writes < 20, `${writes} writes`);
+    }));
+});
+
 describe("a node's lease that can never be read", () => {
   it("a node whose lease can never be read has its host off no longer than the power-off may take, since it has no taint", () =>
     World.run({}, async (world) => {

@@ -46,6 +46,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
   {
     guards: "What a server, a kubelet or a BMC sends costs a bounded amount of time and memory.",
     mutants: [
+      "taint-report-for-ever",
       "group-of-any-size",
       "group-of-any-size-redfish",
       "handshakes-without-end",

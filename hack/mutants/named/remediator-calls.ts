@@ -389,4 +389,12 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "",
     "test/sim/replay.test.ts",
   ),
+  mutant(
+    "taint-report-for-ever",
+    "controller/recover",
+    "a taint that cannot be put on is not reported in turn with what else the remediation waits for",
+    "return isProven && kube?.call ===",
+    "return kube?.call ===",
+    "test/sim/refused-writes.test.ts",
+  ),
 ];

@@ -21,7 +21,7 @@ import type { SnapshotDeps } from "./take-snapshot.ts";
 import { watchedHold, takeSnapshot } from "./take-snapshot.ts";
 import { UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machine/model/decision/timings.ts";
 import type { CallProgress } from "./recover.ts";
-import { recover, waitForApi } from "./recover.ts";
+import { awaitsTaint, recover, waitForApi } from "./recover.ts";
 import { WorkAborted, whileProven } from "./while-proven.ts";
 import type { Decision } from "../machine/model/decision/decision.ts";
 import type { ApiCall } from "../machine/model/facts/api-failure.ts";
@@ -76,9 +76,7 @@ export async function reconcile(
     const apiWaitMs = waitForApi(session, decision);
     const isIdle = decision.status === undefined && decision.effects.length === 0;
     if (isIdle || apiWaitMs > 0) {
-      // A taint that cannot be put on is tried again only after a long wait.
-      const isReportable = !isIdle || session.observations.kube?.call === "taint";
-      const report = isReportable ? reportApiFailure(snapshot, now) : undefined;
+      const report = !isIdle || awaitsTaint(session) ? reportApiFailure(snapshot, now) : undefined;
       if (report === undefined || waitForApi(session, report) > 0) return isIdle ? decision.nextCheckMs : apiWaitMs;
       record(deps.recorder, "reportApiFailure", snapshot, now, report);
       decision = report;

@@ -27,6 +27,15 @@ export interface CallProgress {
 }
 
 /**
+ * Whether only the taint is missing, and its last try has failed: the next one follows after a long wait. Without a
+ * proof of Off, something else is awaited, which has a reason of its own.
+ */
+export function awaitsTaint({ state, observations: { kube, power } }: RemediationSession): boolean {
+  const isProven = state.name === "PoweringOff" && state.attempt.sent && power.provenAtMs !== undefined;
+  return isProven && kube?.call === "taint";
+}
+
+/**
  * The milliseconds that a decision must wait because one of its calls has failed; 0 if it may be carried out now. This
  * includes effects on devices, because a device is opened with a Secret of the API server.
  */
