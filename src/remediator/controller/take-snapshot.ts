@@ -1,5 +1,5 @@
 import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
-import { CONFIRM, NHC_TIMED_OUT, NODE_NAME, NODE_WAS_NOT_READY } from "../../api/names/annotations.ts";
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME, NODE_READY_IN_BOOT } from "../../api/names/annotations.ts";
 import { REQUEST, RESTORED_BY_VELERO } from "../../api/names/labels.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { latestStampMs } from "../../kube/server-time.ts";
@@ -59,7 +59,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
       ageMs: latestStampMs(deps.runtime) - (parseTimeMs(metadata.creationTimestamp) ?? -Infinity),
       isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,
       isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,
-      notReadyNodeUID: metadata.annotations?.[NODE_WAS_NOT_READY],
+      readyInBoot: metadata.annotations?.[NODE_READY_IN_BOOT],
     },
     strategy,
     state,

@@ -4,7 +4,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import {
   MULTIPLE_TEMPLATES_SUPPORT,
   NODE_NAME,
-  NODE_WAS_NOT_READY,
+  NODE_READY_IN_BOOT,
   TEMPLATE_NAME,
 } from "../../../api/names/annotations.ts";
 import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/names/labels.ts";
@@ -135,10 +135,12 @@ export function buildRemediation(
   };
 }
 
-/** What only ironfence's own kind needs: whether the node was not Ready when the CR was created. */
+/** What only ironfence's own kind needs: in which boot the node was Ready when the CR was created. */
 export function readinessRecord({ type }: Template, node: Node | undefined): Record<string, string> {
   const isOurs = type.kind === BARE_METAL_REMEDIATIONS.kind && type.group === BARE_METAL_REMEDIATIONS.group;
-  return isOurs && node !== undefined && !isReady(node) ? { [NODE_WAS_NOT_READY]: node.metadata.uid } : {};
+  if (!isOurs || node === undefined) return {};
+  const bootID = isReady(node) ? node.status.nodeInfo?.bootID : "";
+  return bootID === undefined ? {} : { [NODE_READY_IN_BOOT]: bootID };
 }
 
 function withEarly({ remediationSpec }: Template, early: EarlySpec): unknown {

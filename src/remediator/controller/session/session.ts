@@ -1,7 +1,7 @@
 import { EarlyWait } from "./early-wait.ts";
 import { NodeDowntime } from "./node-downtime.ts";
 import { StoredTimes } from "./stored-times.ts";
-import { CONFIRM, NHC_TIMED_OUT, NODE_NAME, NODE_WAS_NOT_READY } from "../../../api/names/annotations.ts";
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME, NODE_READY_IN_BOOT } from "../../../api/names/annotations.ts";
 import type {
   BareMetalRemediation,
   BareMetalRemediationStatus,
@@ -321,6 +321,6 @@ export function trimRemediation(raw: KubeObject): BareMetalRemediation {
   const remediation = raw as BareMetalRemediation;
   return {
     ...remediation,
-    metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_WAS_NOT_READY]),
+    metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_READY_IN_BOOT]),
   };
 }

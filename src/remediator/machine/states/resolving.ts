@@ -190,14 +190,15 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 }
 
 /**
- * Whether the node has been Ready since the remediation was created. What the health check saw at the creation, and a
- * live read that allowed the remediation to begin because the node was not Ready, outweigh the watch: the node may have
- * come back in the meantime, for example while no agent ran. A user who confirms the fence wants it although the node
- * is Ready.
+ * Whether the node has been Ready in its present boot since the remediation was created. What the health check saw at
+ * the creation, and a live read that allowed the remediation to begin because the node was not Ready, outweigh the
+ * watch: the node may have come back in the meantime, for example while no agent ran, also as a new Node. A user who
+ * confirms the fence wants it although the node is Ready.
  */
 function wasReadyAtStart({ node, remediation, observations }: Snapshot): boolean {
   if (node === undefined || !isReady(node) || observations.request?.isReady === false) return false;
-  return remediation.notReadyNodeUID !== node.metadata.uid || remediation.isConfirmed;
+  const { readyInBoot, isConfirmed } = remediation;
+  return isConfirmed || readyInBoot === undefined || readyInBoot === node.status.nodeInfo?.bootID;
 }
 
 /**

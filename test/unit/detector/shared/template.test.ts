@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
-import { NODE_WAS_NOT_READY } from "../../../../src/api/names/annotations.ts";
+import { NODE_READY_IN_BOOT } from "../../../../src/api/names/annotations.ts";
 import { buildRequest } from "../../../../src/detector/machines/decide/request.ts";
 import { buildRemediation, readTemplate, trimTemplate } from "../../../../src/detector/shared/model/template.ts";
 import type { ResourceType } from "../../../../src/kube/resource.ts";
@@ -50,26 +50,32 @@ describe("a template", () => {
   }
 });
 
-describe("the annotation of a remediation that records that its node was not Ready", () => {
-  const annotationOf = (ready: "True" | "False" | "Unknown", type: ResourceType): (string | undefined)[] => {
+describe("the annotation of a remediation that records in which boot its node was Ready", () => {
+  const annotationOf = (
+    ready: "True" | "Unknown",
+    bootID: string | undefined,
+    type: ResourceType = BARE_METAL_REMEDIATIONS,
+  ) => {
     const template = read('{"template":{"spec":{}}}', type);
     assert.ok(typeof template !== "string");
     const owner = { apiVersion: "v1", kind: "NodeHealthCheck", name: "check", uid: "check" };
-    const node = nodeOf("n1", ready, 0);
+    const { status, ...rest } = nodeOf("n1", ready, 0);
+    const node = { ...rest, status: { ...status, nodeInfo: { ...(bootID !== undefined && { bootID }) } } };
     const made = [
       buildRemediation(template, node, { healthCheck: owner, machine: undefined }),
       buildRequest(template, machineOf("m1"), { state: "there", node }),
       buildRequest(template, machineOf("m1"), { state: "gone" }),
     ];
-    return made.map(({ metadata }) => metadata.annotations?.[NODE_WAS_NOT_READY]);
+    return made.map(({ metadata }) => metadata.annotations?.[NODE_READY_IN_BOOT]);
   };
 
-  it("a BareMetalRemediation that is created for a node that is not Ready has the UID of the node as annotation", () => {
-    assert.deepEqual(annotationOf("Unknown", BARE_METAL_REMEDIATIONS), ["uid-n1", "uid-n1", undefined]);
-    assert.deepEqual(annotationOf("True", BARE_METAL_REMEDIATIONS), [undefined, undefined, undefined]);
+  it("a BareMetalRemediation records the boot in which its node was Ready at the creation, and that it was not Ready", () => {
+    assert.deepEqual(annotationOf("Unknown", "boot-1"), ["", "", undefined]);
+    assert.deepEqual(annotationOf("True", "boot-1"), ["boot-1", "boot-1", undefined]);
+    assert.deepEqual(annotationOf("True", undefined), [undefined, undefined, undefined]);
   });
 
-  it("a remediation of another kind has no annotation that records that its node was not Ready", () => {
-    assert.deepEqual(annotationOf("Unknown", FENCES), [undefined, undefined, undefined]);
+  it("a remediation of another kind has no annotation that records the boot of its node", () => {
+    assert.deepEqual(annotationOf("Unknown", "boot-1", FENCES), [undefined, undefined, undefined]);
   });
 });

@@ -228,18 +228,19 @@ describe("the status that a decision stores", () => {
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
   });
 
-  it("a node that was not Ready when its health check created the remediation is stored as not Ready", () => {
+  it("a node that was not Ready when its health check created the remediation, or was in another boot, is stored as not Ready", () => {
     const there = node({ ready: "True", bootID: "boot-2" });
-    const wasReady = (notReadyNodeUID: string | undefined, isConfirmed = false) => {
+    const wasReady = (readyInBoot: string | undefined, isConfirmed = false) => {
       const admission = { granted: false, reason: "WaitingForTurn", message: "third" } as const;
       const fresh = snapshot({ state: "Resolving", status: { node: undefined }, other: { admission, node: there } });
-      const remediation = { ...fresh.remediation, notReadyNodeUID, isConfirmed };
+      const remediation = { ...fresh.remediation, readyInBoot, isConfirmed };
       return decide({ ...fresh, remediation }, NOW).status?.node?.wasReady;
     };
     assert.equal(wasReady(undefined), true);
-    assert.equal(wasReady(there.metadata.uid), false);
-    assert.equal(wasReady("the UID of an earlier node with this name"), true);
-    assert.equal(wasReady(there.metadata.uid, true), true);
+    assert.equal(wasReady(""), false);
+    assert.equal(wasReady("boot-1"), false);
+    assert.equal(wasReady("boot-2"), true);
+    assert.equal(wasReady("boot-1", true), true);
   });
 
   it("a host that this remediation has ordered off is not stored as inherited", () => {

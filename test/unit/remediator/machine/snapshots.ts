@@ -116,7 +116,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
       ageMs: 3_000,
       isRestored: false,
       isConfirmed: false,
-      notReadyNodeUID: undefined,
+      readyInBoot: undefined,
       ...changes.remediation,
     },
     strategy: { ...strategyOf(bareMetalRemediationSpecSchema.parse({})), ...changes.strategy },

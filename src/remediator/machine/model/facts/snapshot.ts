@@ -36,8 +36,11 @@ export interface Snapshot {
     isRestored: boolean;
     /** A user has confirmed the object with this UID. */
     isConfirmed: boolean;
-    /** The UID of its node, if the health check that created the remediation saw the node not Ready. */
-    notReadyNodeUID: string | undefined;
+    /**
+     * The boot in which the health check that created the remediation saw its node Ready, empty if the node was not
+     * Ready; undefined if that is not recorded.
+     */
+    readyInBoot: string | undefined;
   };
   strategy: BoundedStrategy;
   state: State;
