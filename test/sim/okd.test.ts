@@ -64,6 +64,21 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
+  it("external remediation of an OKD Machine does not power off a node that comes back before the next agent begins the fence", () =>
+    Okd.run({}, async (okd, world) => {
+      const host = await world.hang("n1");
+      await world.killAgent();
+      okd.ask("m1");
+      await world.until("a remediation is created", () => okd.child("m1") !== undefined);
+      assert.equal(okd.child("m1")?.status, undefined);
+      host.resume();
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.startAgent();
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
   it("external remediation of an OKD Machine ends if the BMC is dead (upstream waits forever), reports why, and is over once the node is back", () =>
     Okd.run({}, async (okd, world) => {
       const host = await world.hang("n1");

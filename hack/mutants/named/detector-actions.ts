@@ -3,6 +3,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/detector");
+const nodes = mutantsOf("src/nodes");
 
 /** Actions of the detector, and the checks immediately before them. */
 export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
@@ -14,18 +15,18 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "return { ...observations, leaseRenewAtMs: event.deferral.untilMs };",
     "test/unit/detector/nodes/observe.test.ts",
   ),
-  mutant(
+  nodes(
     "not-ready-at-creation-unrecorded",
-    "shared/model/template",
+    "ready",
     "a remediation records that its node was not Ready when it was created",
     'const bootID = isReady(node) ? node.status.nodeInfo?.bootID : "";',
     "const bootID = isReady(node) ? node.status.nodeInfo?.bootID : undefined;",
     "test/unit/detector/shared/template.test.ts",
     "test/sim/back-before-begun.test.ts",
   ),
-  mutant(
+  nodes(
     "boot-at-creation-unrecorded",
-    "shared/model/template",
+    "ready",
     "a remediation records in which boot its node was Ready when it was created",
     'const bootID = isReady(node) ? node.status.nodeInfo?.bootID : "";',
     'const bootID = isReady(node) ? undefined : "";',

@@ -24,4 +24,12 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
     "const machine: Machine | undefined = watched;",
     "test/sim/okd.test.ts",
   ),
+  mutant(
+    "okd-child-without-readiness",
+    "requests/okd-machine",
+    "the remediation of a Machine records whether its node was Ready when it was created",
+    "const annotations = readinessRecord(await getNode(runtime.client, machine.nodeName, signal));",
+    "const annotations = readinessRecord(undefined);",
+    "test/sim/okd.test.ts",
+  ),
 ];

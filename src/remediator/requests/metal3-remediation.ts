@@ -99,7 +99,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
         );
       }
       case "create":
-        return createChild(this.#runtime, this, request, step.spec, [step.machine], signal);
+        return createChild(this.#runtime, this, request, step.spec, { owners: [step.machine] }, signal);
       case "remove":
         return child === undefined ? undefined : removeChild(this.#runtime, child, signal);
       case "refuse": {

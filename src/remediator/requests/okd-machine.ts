@@ -8,7 +8,7 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed, findServed } from "../../kube/objects/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
-import { isReady } from "../../nodes/ready.ts";
+import { isReady, readinessRecord } from "../../nodes/ready.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import type { OkdMachineStep } from "./decide-okd-machine.ts";
 import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
@@ -79,7 +79,9 @@ class OkdMachineRequests implements RequestKind<Machine> {
         return this.#report(machine, "Warning", step.reason, step.message);
       case "create": {
         const spec = remediationSpec(machine, await healthChecks(runtime, machine, signal));
-        await createChild(runtime, this, machine, spec, [], signal);
+        // Read before the creation, because a node that comes back before the child begins is not powered off.
+        const annotations = readinessRecord(await getNode(runtime.client, machine.nodeName, signal));
+        await createChild(runtime, this, machine, spec, { annotations }, signal);
         const note = `BareMetalRemediation ${childName(machine)} power-cycles the host of this Machine`;
         return this.#report(machine, "Normal", "RemediationStarted", note);
       }

@@ -96,15 +96,15 @@ export function childName({ metadata: { name, uid } }: KubeObject): string {
 /**
  * Creates the child if it does not exist yet.
  *
- * @param owners in addition to the request itself: if the request is not a Machine, its Machine shows which node is
- * meant.
+ * @param metadata.owners in addition to the request itself: if the request is not a Machine, its Machine shows which
+ * node is meant.
  */
 export async function createChild<T extends KubeObject>(
   { client }: Pick<KubeRuntime, "client">,
   kind: Pick<RequestKind<T>, "family" | "type">,
   request: T,
   spec: BareMetalRemediationSpec,
-  owners: readonly OwnerReference[],
+  { owners = [], annotations = {} }: { owners?: readonly OwnerReference[]; annotations?: Record<string, string> },
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace, name, uid } = request.metadata;
@@ -117,6 +117,7 @@ export async function createChild<T extends KubeObject>(
       ...(namespace !== undefined && { namespace }),
       name: childName(request),
       labels: { [REQUEST]: kind.family },
+      annotations,
       ownerReferences: [self, ...others],
     },
     spec,

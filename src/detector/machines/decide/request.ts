@@ -3,7 +3,7 @@ import { CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_NAME_LABEL } from "..
 import type { KubeObject } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import type { NewRemediation, Template } from "../../shared/model/template.ts";
-import { readinessRecord } from "../../shared/model/template.ts";
+import { ownAnnotations } from "../../shared/model/template.ts";
 import type { ObservedNode } from "./observed-machine.ts";
 
 /**
@@ -23,7 +23,7 @@ export function buildRequest(template: Template, machine: Machine, node: Observe
       labels: { ...labels, ...(clusterName !== "" && { [CLUSTER_NAME_LABEL]: clusterName }) },
       annotations: {
         ...annotations,
-        ...readinessRecord(template, node.state === "there" ? node.node : undefined),
+        ...ownAnnotations(template, node.state === "there" ? node.node : undefined),
         [CLONED_FROM_NAME]: template.name,
         [CLONED_FROM_GROUP_KIND]: `${type.kind}Template.${type.group}`,
       },

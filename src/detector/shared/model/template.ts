@@ -1,18 +1,13 @@
 import type { BareMetalRemediationSpec } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
-import {
-  MULTIPLE_TEMPLATES_SUPPORT,
-  NODE_NAME,
-  NODE_READY_IN_BOOT,
-  TEMPLATE_NAME,
-} from "../../../api/names/annotations.ts";
+import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/names/annotations.ts";
 import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/names/labels.ts";
 import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject, ObjectMeta, OwnerReference, ResourceType } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
-import { isReady } from "../../../nodes/ready.ts";
+import { readinessRecord } from "../../../nodes/ready.ts";
 import { field } from "./remediation.ts";
 
 /** A remediation template of any vendor. Its spec is not parsed. */
@@ -127,7 +122,7 @@ export function buildRemediation(
     metadata: {
       ...(template.manyPerNode ? { generateName: `${name}-` } : { name }),
       ...(template.namespace !== undefined && { namespace: template.namespace }),
-      annotations: { [NODE_NAME]: name, [TEMPLATE_NAME]: template.name, ...readinessRecord(template, node) },
+      annotations: { [NODE_NAME]: name, [TEMPLATE_NAME]: template.name, ...ownAnnotations(template, node) },
       labels: { [PART_OF]: PART_OF_VALUE, ...(isControlPlane(node) && { [IS_CONTROL_PLANE_NODE]: "" }) },
       ownerReferences: machine === undefined ? [healthCheck] : [healthCheck, machine],
     },
@@ -136,11 +131,9 @@ export function buildRemediation(
 }
 
 /** What only ironfence's own kind needs: in which boot the node was Ready when the CR was created. */
-export function readinessRecord({ type }: Template, node: Node | undefined): Record<string, string> {
+export function ownAnnotations({ type }: Template, node: Node | undefined): Record<string, string> {
   const isOurs = type.kind === BARE_METAL_REMEDIATIONS.kind && type.group === BARE_METAL_REMEDIATIONS.group;
-  if (!isOurs || node === undefined) return {};
-  const bootID = isReady(node) ? node.status.nodeInfo?.bootID : "";
-  return bootID === undefined ? {} : { [NODE_READY_IN_BOOT]: bootID };
+  return isOurs ? readinessRecord(node) : {};
 }
 
 function withEarly({ remediationSpec }: Template, early: EarlySpec): unknown {

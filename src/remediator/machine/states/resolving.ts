@@ -190,8 +190,8 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 }
 
 /**
- * Whether the node has been Ready in its present boot since the remediation was created. What the health check saw at
- * the creation, and a live read that allowed the remediation to begin because the node was not Ready, outweigh the
+ * Whether the node has been Ready in its present boot since the remediation was created. What was recorded at the
+ * creation, and a live read that allowed the remediation to begin because the node was not Ready, outweigh the
  * watch: the node may have come back in the meantime, for example while no agent ran, also as a new Node. A user who
  * confirms the fence wants it although the node is Ready.
  */

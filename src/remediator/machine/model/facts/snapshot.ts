@@ -37,8 +37,8 @@ export interface Snapshot {
     /** A user has confirmed the object with this UID. */
     isConfirmed: boolean;
     /**
-     * The boot in which the health check that created the remediation saw its node Ready, empty if the node was not
-     * Ready; undefined if that is not recorded.
+     * The boot in which the node was Ready when the remediation was created, empty if it was not Ready; undefined if
+     * that is not recorded.
      */
     readyInBoot: string | undefined;
   };
