@@ -15,6 +15,15 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
     METAL3,
   ),
 
+  mutant(
+    "metal3-child-without-readiness",
+    "requests/metal3-remediation",
+    "the remediation of a Metal3Remediation records whether its node was Ready when the request was created",
+    "const metadata = { owners: [step.machine], annotations: record };",
+    "const metadata = { owners: [step.machine], annotations: {} };",
+    "test/sim/metal3/remediation.test.ts",
+  ),
+
   // OKD.
   mutant(
     "okd-live-request",

@@ -95,10 +95,11 @@ export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
  */
 export const CONFIRM = "ironfence.io/confirm";
 /**
- * On a BareMetalRemediation that was created by a health check of ironfence, or for a Machine of OKD: the ID of the
- * boot in which its node was Ready at the creation, or nothing if the node was not Ready. If the node is Ready in
- * another boot before the remediation begins, its host is not powered off, also if another agent than the one that
- * created the remediation begins it.
+ * On a BareMetalRemediation or a Metal3Remediation that was created by a health check of ironfence, and on a
+ * BareMetalRemediation that serves such a Metal3Remediation or a Machine of OKD: the ID of the boot in which its node
+ * was Ready at the creation, or nothing if the node was not Ready. If the node is Ready in another boot before the
+ * remediation begins, its host is not powered off, also if another agent than the one that created the remediation
+ * begins it.
  */
 export const NODE_READY_IN_BOOT = "ironfence.io/node-ready-in-boot";
 

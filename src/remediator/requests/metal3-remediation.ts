@@ -1,4 +1,4 @@
-import { REFUSED, SERVED_BY } from "../../api/names/annotations.ts";
+import { NODE_READY_IN_BOOT, REFUSED, SERVED_BY } from "../../api/names/annotations.ts";
 import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalHost } from "../../api/metal3/metal3.ts";
 import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3/metal3.ts";
@@ -98,8 +98,12 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
           signal,
         );
       }
-      case "create":
-        return createChild(this.#runtime, this, request, step.spec, { owners: [step.machine] }, signal);
+      case "create": {
+        const readyInBoot = annotations?.[NODE_READY_IN_BOOT];
+        const record = readyInBoot === undefined ? {} : { [NODE_READY_IN_BOOT]: readyInBoot };
+        const metadata = { owners: [step.machine], annotations: record };
+        return createChild(this.#runtime, this, request, step.spec, metadata, signal);
+      }
       case "remove":
         return child === undefined ? undefined : removeChild(this.#runtime, child, signal);
       case "refuse": {

@@ -69,6 +69,32 @@ describe("a Metal3Remediation", () => {
       world.assertClean();
     }));
 
+  it("a Metal3Remediation of ironfence's health check powers off no node that comes back before the next agent begins the fence", () =>
+    Metal3World.run({ ownCluster: true, families: ["metal3-remediation", "machine-health-check"] }, async (world) => {
+      const machines = new Metal3Machines(world);
+      machines.createHealthCheck();
+      await world.clock.advance(10_000);
+      let killed: Promise<void> | undefined;
+      const stop = world.server.onChange(({ object }) => {
+        if (object.kind !== METAL3_REMEDIATIONS.kind) return;
+        stop();
+        queueMicrotask(() => void (killed = world.killAgent()));
+      });
+      const host = await world.hang();
+      await world.until("the agent is killed", () => killed !== undefined);
+      await killed;
+      host.resume();
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      // The detector takes the request back only when it has its health checks.
+      const match = { resource: "machinehealthchecks", client: "agent" };
+      world.server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs: 5_000 } });
+      world.startAgent();
+      await world.until("the request is gone", () => machines.request("m1") === undefined);
+      await world.until("its child is gone", () => machines.child("m1") === undefined);
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
   it("a Metal3Remediation tries again, then hands its Machine to the owner and marks the host", () =>
     Story.run(async (story, world) => {
       world.rack.host("n1").failDisk();

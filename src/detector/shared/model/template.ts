@@ -1,6 +1,8 @@
 import type { BareMetalRemediationSpec } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
+import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
+import { INFRASTRUCTURE_GROUP } from "../../../api/metal3/metal3.ts";
 import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/names/annotations.ts";
 import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/names/labels.ts";
 import { trimMeta } from "../../../api/kubernetes/trim.ts";
@@ -130,11 +132,16 @@ export function buildRemediation(
   };
 }
 
-/** What only ironfence's own kind needs: in which boot the node was Ready when the CR was created. */
+/** What only kinds that ironfence serves need: in which boot the node was Ready when the CR was created. */
 export function ownAnnotations({ type }: Template, node: Node | undefined): Record<string, string> {
-  const isOurs = type.kind === BARE_METAL_REMEDIATIONS.kind && type.group === BARE_METAL_REMEDIATIONS.group;
-  return isOurs ? readinessRecord(node) : {};
+  const isServed = SERVED_KINDS.some(({ kind, group }) => type.kind === kind && type.group === group);
+  return isServed ? readinessRecord(node) : {};
 }
+
+const SERVED_KINDS: readonly Pick<ResourceType, "kind" | "group">[] = [
+  BARE_METAL_REMEDIATIONS,
+  { kind: METAL3_REMEDIATION_KIND, group: INFRASTRUCTURE_GROUP },
+];
 
 function withEarly({ remediationSpec }: Template, early: EarlySpec): unknown {
   return { ...(remediationSpec as Record<string, unknown>), ...early };

@@ -75,6 +75,12 @@ describe("the annotation of a remediation that records in which boot its node wa
     assert.deepEqual(annotationOf("True", undefined), [undefined, undefined, undefined]);
   });
 
+  it("a Metal3Remediation records the boot in which its node was Ready, because ironfence may serve it", () => {
+    const group = "infrastructure.cluster.x-k8s.io";
+    const type = { ...FENCES, group, kind: "Metal3Remediation", plural: "metal3remediations" };
+    assert.deepEqual(annotationOf("Unknown", "boot-1", type), ["", "", undefined]);
+  });
+
   it("a remediation of another kind has no annotation that records the boot of its node", () => {
     assert.deepEqual(annotationOf("Unknown", "boot-1", FENCES), [undefined, undefined, undefined]);
   });
