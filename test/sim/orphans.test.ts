@@ -28,6 +28,16 @@ async function holdInRelease(world: World): Promise<void> {
   await world.phase("n1", "Releasing");
 }
 
+/** Removes by force a remediation of n1, which another client has tainted as well. */
+async function loseBesideForeignTaint(world: World): Promise<void> {
+  await world.holdPod();
+  const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
+  world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+  world.remediate("n1");
+  await world.phase("n1", "Releasing");
+  removeByForce(world);
+}
+
 /** Lets a person power n1 on. */
 async function switchOn(world: World): Promise<void> {
   world.somebodyOrders("n1", "On");
@@ -114,12 +124,7 @@ describe("labels of a Node that was deleted for a remediation which is then remo
 describe("a remediation whose last change and whose end come one by one", () => {
   it("a remediation that disappears while it is being released is found to be lost, even if its last change and its deletion arrive one by one", () =>
     World.run({ interference: { event: () => undefined } }, async (world) => {
-      await world.holdPod();
-      const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
-      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
-      world.remediate("n1");
-      await world.phase("n1", "Releasing");
-      removeByForce(world);
+      await loseBesideForeignTaint(world);
       await world.until("it is reported", () => warnings(world).length > 0, 1_000);
       world.freePod();
     }));
@@ -128,12 +133,7 @@ describe("a remediation whose last change and whose end come one by one", () => 
 describe("marks that are not a lost remediation's", () => {
   it("marks that are not a lost remediation's stay: taints that another client has put on the node", () =>
     World.run({}, async (world) => {
-      await world.holdPod();
-      const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
-      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
-      world.remediate("n1");
-      await world.phase("n1", "Releasing");
-      removeByForce(world);
+      await loseBesideForeignTaint(world);
       await world.until("it is reported", () => warnings(world).length > 0, 10_000);
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
       world.freePod();

@@ -92,13 +92,18 @@ describe("a node that reports the hardware of its neighbor", () => {
     report();
   }
 
+  /** Fences n1 up to the release of its pod. From then on n2 reports the hardware of n1. */
+  async function lieDuringRelease(world: World): Promise<void> {
+    await pin(world);
+    await world.holdPod();
+    world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+    await world.phase("n1", "Releasing");
+    lie(world);
+  }
+
   it("a node that reports the hardware of its neighbor during a fence does not leave it off: the host was verified before its power-off", () =>
     World.run({}, async (world) => {
-      await pin(world);
-      await world.holdPod();
-      world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
-      await world.phase("n1", "Releasing");
-      lie(world);
+      await lieDuringRelease(world);
       await world.clock.advance(5_000);
       world.freePod();
       await world.phase("n1", "Succeeded");
@@ -108,11 +113,7 @@ describe("a node that reports the hardware of its neighbor", () => {
 
   it("a node that reports the hardware of its neighbor during a fence does not leave it off if another agent undoes it", () =>
     World.run({}, async (world) => {
-      await pin(world);
-      await world.holdPod();
-      world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
-      await world.phase("n1", "Releasing");
-      lie(world);
+      await lieDuringRelease(world);
       await world.killAgent();
       world.startAgent();
       world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });

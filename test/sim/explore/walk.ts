@@ -1,3 +1,4 @@
+import { statesBetween } from "../../../src/remediator/machine/model/decision/state.ts";
 import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -226,16 +227,7 @@ function drawStrategy(random: Random): Record<string, unknown> {
   };
 }
 
-const STATES = [
-  "Verifying",
-  "PoweringOff",
-  "Releasing",
-  "Provisioning",
-  "PoweringOn",
-  "Rejoining",
-  "Restoring",
-  "Undoing",
-];
+const STATES = statesBetween("Verifying", "Undoing");
 
 export function drawAct(random: Random, shape: Shape): Act {
   const when = drawWhen(random);

@@ -5,21 +5,23 @@ import { KubeError } from "../../../src/kube/errors.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { evenRandom, recordingLogger, silentLogger } from "./support.ts";
 
-const chance = { random: evenRandom, logger: silentLogger };
+type Options = ConstructorParameters<typeof Controller>[1];
+
+/** A controller that works on one key at a time, unless `options` say otherwise. */
+function controllerOf(clock: VirtualClock, options: Partial<Options> & Pick<Options, "reconcile">): Controller {
+  const deps = { clock, random: evenRandom, logger: silentLogger };
+  return new Controller(deps, { name: "test", concurrency: 1, ...options });
+}
 
 test("keys that are enqueued before the run are worked on, and the run ends with its signal", async () => {
   const seen: string[] = [];
   const stop = new AbortController();
-  const controller = new Controller(
-    { clock: new VirtualClock(), ...chance },
-    {
-      name: "test",
-      concurrency: 2,
-      reconcile: async (key) => {
-        seen.push(key);
-      },
+  const controller = controllerOf(new VirtualClock(), {
+    concurrency: 2,
+    reconcile: async (key) => {
+      seen.push(key);
     },
-  );
+  });
   controller.enqueue("a");
   controller.enqueue("b");
   const run = controller.run(stop.signal);
@@ -33,20 +35,16 @@ test("one run of a key works at a time, and other keys run at the same time up t
   const stop = new AbortController();
   const running = new Map<string, () => void>();
   let most = 0;
-  const controller = new Controller(
-    { clock: new VirtualClock(), ...chance },
-    {
-      name: "test",
-      concurrency: 2,
-      reconcile: async (key) => {
-        assert.ok(!running.has(key));
-        await new Promise<void>((resolve) => {
-          running.set(key, resolve);
-          most = Math.max(most, running.size);
-        });
-      },
+  const controller = controllerOf(new VirtualClock(), {
+    concurrency: 2,
+    reconcile: async (key) => {
+      assert.ok(!running.has(key));
+      await new Promise<void>((resolve) => {
+        running.set(key, resolve);
+        most = Math.max(most, running.size);
+      });
     },
-  );
+  });
   const run = controller.run(stop.signal);
   for (const key of ["a", "a", "b", "c"]) controller.enqueue(key);
   await settle();
@@ -70,19 +68,14 @@ test("a key that fails waits twice as long each time up to the bound, and succes
   const stop = new AbortController();
   const startedMs: number[] = [];
   let failing = true;
-  const controller = new Controller(
-    { clock, ...chance },
-    {
-      name: "test",
-      concurrency: 1,
-      minBackoffMs: 100,
-      maxBackoffMs: 400,
-      reconcile: async () => {
-        startedMs.push(clock.monotonicMs());
-        if (failing) throw new Error("not yet");
-      },
+  const controller = controllerOf(clock, {
+    minBackoffMs: 100,
+    maxBackoffMs: 400,
+    reconcile: async () => {
+      startedMs.push(clock.monotonicMs());
+      if (failing) throw new Error("not yet");
     },
-  );
+  });
   controller.enqueue("a");
   const run = controller.run(stop.signal);
   await clock.advance(1_300);
@@ -102,17 +95,12 @@ test("the wait that a server asks for is kept", async () => {
   const clock = new VirtualClock();
   const stop = new AbortController();
   const startedMs: number[] = [];
-  const controller = new Controller(
-    { clock, ...chance },
-    {
-      name: "test",
-      concurrency: 1,
-      reconcile: async () => {
-        startedMs.push(clock.monotonicMs());
-        throw new KubeError("TooManyRequests", "slow down", { retryAfterMs: 7_000 });
-      },
+  const controller = controllerOf(clock, {
+    reconcile: async () => {
+      startedMs.push(clock.monotonicMs());
+      throw new KubeError("TooManyRequests", "slow down", { retryAfterMs: 7_000 });
     },
-  );
+  });
   controller.enqueue("a");
   const run = controller.run(stop.signal);
   await clock.advance(7_001);
@@ -125,17 +113,12 @@ test("requeueAfterMs looks again without counting as a failure", async () => {
   const clock = new VirtualClock();
   const stop = new AbortController();
   let runs = 0;
-  const controller = new Controller(
-    { clock, ...chance },
-    {
-      name: "test",
-      concurrency: 1,
-      reconcile: async () => {
-        runs += 1;
-        return { requeueAfterMs: 1_000 };
-      },
+  const controller = controllerOf(clock, {
+    reconcile: async () => {
+      runs += 1;
+      return { requeueAfterMs: 1_000 };
     },
-  );
+  });
   controller.enqueue("a");
   const run = controller.run(stop.signal);
   await clock.advance(3_500);
@@ -149,18 +132,13 @@ test("a reconciler that is always due again cannot start more often than the bou
   const clock = new VirtualClock();
   const stop = new AbortController();
   let runs = 0;
-  const controller = new Controller(
-    { clock, ...chance },
-    {
-      name: "test",
-      concurrency: 1,
-      startsPerSecondMax: 10,
-      reconcile: async () => {
-        runs += 1;
-        return { requeueAfterMs: 0 };
-      },
+  const controller = controllerOf(clock, {
+    startsPerSecondMax: 10,
+    reconcile: async () => {
+      runs += 1;
+      return { requeueAfterMs: 0 };
     },
-  );
+  });
   controller.enqueue("a");
   const run = controller.run(stop.signal);
   await clock.advance(2_000);

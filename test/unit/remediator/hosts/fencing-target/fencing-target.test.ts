@@ -344,9 +344,7 @@ test("a device that was turned off while the other one refused keeps the host fr
   for (const level of [1, 2]) {
     const world = new World();
     const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", level)] });
-    world.secret("twin-bmc", { username: "admin", password: "secret-1" });
-    const twin = new FakeBmc({ systemUUID: uuid(1) });
-    world.bmcs.set(address("twin"), twin);
+    const twin = world.bmc("twin", uuid(1));
     const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
     const [obeys, refuses] = level === 1 ? [one, twin] : [twin, one];
     refuses.offFailure = new BmcError("Refused", "not now");
@@ -366,9 +364,7 @@ test("a device that does not answer leaves it open whether the whole host is on,
   for (const level of [1, 2]) {
     const world = new World();
     const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", level)] });
-    world.secret("twin-bmc", { username: "admin", password: "secret-1" });
-    const twin = new FakeBmc({ systemUUID: uuid(1) });
-    world.bmcs.set(address("twin"), twin);
+    const twin = world.bmc("twin", uuid(1));
     const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
     await power.verifyIdentity(undefined, signal);
     await power.readWhole(signal);
