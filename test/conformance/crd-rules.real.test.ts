@@ -121,7 +121,7 @@ test("a text that is not a duration is refused with a message, in every field", 
   for (const healthyDelay of ["0", "-1s", "1h30m"]) accepted(await create({ ...spec, healthyDelay }));
 });
 
-test("two steps of one order are refused", async () => {
+test("two steps of an escalation with the same order are refused", async () => {
   const escalatingRemediations = STEPS.map((step) => ({ ...step, order: 7 }));
   refused(await create({ selector: SELECTOR, escalatingRemediations }), /every order must be unique/);
 });

@@ -58,7 +58,7 @@ void describe("in the middle of a fence", () => {
   const allOrders = async (): Promise<Map<string, number>> =>
     new Map(await Promise.all(WORKERS.map(async (node) => [node, await ordersOf(node)] as const)));
 
-  void test("an API server that is killed for a minute delays it: nothing is powered meanwhile, and one power cycle brings the node back", async () => {
+  void test("an API server that is killed for a minute delays a fence: nothing is powered meanwhile, and one power cycle brings the node back", async () => {
     const { world } = scenario;
     const victim = "worker-1";
     const host = world.host(victim);

@@ -35,7 +35,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
   });
   after(() => scenario?.stop());
 
-  void test("wrong BMC password: known before it is needed, no power change, no taint, and the next template", async () => {
+  void test("a wrong BMC password is known before it is needed, changes no power and no taint, and the next template follows", async () => {
     const { world, chronicle } = scenario;
     await targetSays(scenario, "worker-1", /password|credential|AuthFailed|refused/i);
     const marks = await marksOf(scenario, "worker-1");

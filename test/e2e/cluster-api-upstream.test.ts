@@ -209,7 +209,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
       assert.deepEqual(ordersOf(name), []);
     });
 
-    void test("a Machine that no reboot helps is replaced by upstream's MachineSet, at our word", async () => {
+    void test("a Machine that no reboot helps is replaced by upstream's MachineSet at ironfence's request", async () => {
       const name = "fails";
       const machine = await machineOf(name);
       const seen: string[] = [];

@@ -30,7 +30,7 @@ void describe("an agent is killed, or suspended, in the middle of a fence", () =
   // Stops all agents, also after a failure. Otherwise one of them would lead in the next test.
   afterEach(() => Promise.all(scenario.agents.map((agent) => agent.stop())));
 
-  void test("killed between power-off and taint, it finishes after its restart without a second power-off", async () => {
+  void test("an agent that is killed between power-off and taint finishes after its restart without a second power-off", async () => {
     const { world, chronicle } = scenario;
     const agent = await scenario.startAgent();
     await targetsReady(scenario);

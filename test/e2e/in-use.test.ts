@@ -87,7 +87,7 @@ void describe("what a fence under way needs cannot be deleted", () => {
     assert.match(refusal, /ironfence-system\/worker-1 is fencing the host of FencingTarget worker-1/);
   });
 
-  void test("the API server refuses to delete a whole collection in which there is something of it", async () => {
+  void test("the API server refuses to delete a whole collection that contains an object which a fence needs", async () => {
     const { api } = scenario.world;
     for (const path of COLLECTIONS) {
       const refusal = (await tryDelete(api, `${path}?dryRun=All`)) ?? "";

@@ -113,7 +113,7 @@ void describe("the service account of the Metal3 provider, with deploy/families/
     assert.ok(await isRefused(`${REQUEST}/status`, { status: { phase: "Running" } }));
   });
 
-  void test("the service account of the Metal3 provider, with deploy/families/metal3-remediation, asks for no host to be powered off for one, and marks none as unhealthy", async () => {
+  void test("the service account of the Metal3 provider, with deploy/families/metal3-remediation, cannot request a power-off of a host, and cannot mark one as unhealthy", async () => {
     assert.ok(await isRefused(HOST, POWER_OFF));
     assert.ok(
       await isRefused(HOST, { metadata: { annotations: { "capm3.metal3.io/unhealthy": "capm3/UnhealthyNode" } } }),

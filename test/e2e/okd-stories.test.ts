@@ -255,7 +255,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     await applyObject(world.api, JSON.parse(text) as Manifest);
   }
 
-  void test("a node that is back before its power-off keeps its power and its Node, and is asked for no more", async () => {
+  void test("a node that is back before its power-off keeps its power and its Node, and no longer has a request", async () => {
     const name = "returns";
     const maintain = (maintenance: boolean): Promise<unknown> =>
       world.api.mergePatch(`${TARGETS}/${name}`, { spec: { maintenance } });
@@ -311,7 +311,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.equal(await isAsked(successorOf(name)), false);
   });
 
-  void test("a Machine whose power-off never completes stays, and an Event informs the operator; once the node is back all is well", async () => {
+  void test("a Machine whose power-off never completes stays, and an Event informs the operator; nothing is left once the node is back", async () => {
     const name = "stuck";
     const uid = await uidOf(name);
     world.rack.bmc(name).orderDelayMs = NEVER_MS;

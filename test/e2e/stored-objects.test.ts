@@ -166,7 +166,7 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
     return found.findings.filter(({ level }) => level !== "ok").map(({ message }) => message);
   }
 
-  void test("each is read, labelled and given a status under the CRDs of this version, and under those of 0.1.0 again", async () => {
+  void test("each object of 0.1.0 is read, labeled and given a status under the CRDs of this version, and under those of 0.1.0 again", async () => {
     const { api } = controlPlane;
     assert.equal(stored.size, 8);
     await assertUsable("first");

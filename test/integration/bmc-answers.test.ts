@@ -59,7 +59,7 @@ test("a path that names something else than a ComputerSystem is refused: its Pow
   await assert.rejects(device.readPower(forever()), hasCode("SystemNotFound", /ComputerSystem/));
 });
 
-test("identity holds no placeholder", async () => {
+test("an identity contains no placeholder", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   for (const uuid of [
@@ -223,7 +223,7 @@ test("each call ends at its deadline, and the next one works again", async () =>
   assert.equal((await device.readPower(forever())).state, "On");
 });
 
-test("an abort is Aborted, before the call and in it", async () => {
+test("an aborted call fails as Aborted, before it is sent and while it runs", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   await assert.rejects(device.readPower(AbortSignal.abort()), hasCode("Aborted"));

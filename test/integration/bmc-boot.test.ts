@@ -44,7 +44,7 @@ test("any override that boots from the network counts as set, any other as none"
   }
 });
 
-test("an ETag, as header or in the body, goes back as If-Match; none sends none", async () => {
+test("an ETag from a header or a body is sent back as If-Match, and nothing is sent without one", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   await device.setBootOverride("NetworkOnce", forever());
@@ -90,7 +90,7 @@ test("a write that lost a race is done again once, on what is there now", async 
   );
 });
 
-test("a weak tag that is compared strictly is sent again made strong, and a tag that is required but not given as any", async () => {
+test("a weak ETag that is compared strictly is sent again as a strong one, and a required ETag that was not given is sent as *", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   const sent: unknown[] = [];

@@ -256,7 +256,7 @@ test("a BMC that was not read for long may have restarted, though it knows our s
   assert.match((await device.readPower(forever())).raw, /started 10 s ago/);
 });
 
-test("Managers that the account may not read, or whose times make no sense, tell nothing", async () => {
+test("Managers that the account may not read, or whose times make no sense, are ignored", async () => {
   await using bmc = await startFakeBmc();
   bmc.system["PowerState"] = "Off";
   for (const manager of [

@@ -19,7 +19,7 @@ const DRIVER_OPERATIONS = IPMI_OPERATIONS.filter((operation) => !operation.endsW
 /** Outlets do not support boot overrides either. */
 const SNMP_OPERATIONS = OPERATION_NAMES.filter((operation) => !operation.endsWith("BootOverride"));
 
-test("the matrix is the product of its lists, and large enough", () => {
+test("the matrix of BMC faults is the product of its lists, and large enough", () => {
   for (const [faults, cells, operations] of [
     [REDFISH_FAULTS, cellsOf(REDFISH_FAULTS, OPERATION_NAMES), 8],
     [IPMI_FAULTS, cellsOf(IPMI_FAULTS, IPMI_OPERATIONS), 7],
@@ -42,7 +42,7 @@ test("the matrix is the product of its lists, and large enough", () => {
   ]);
 });
 
-test("the documented matrix is this one", () => {
+test("the documented matrix of BMC faults is the tested one", () => {
   const page = readFileSync(new URL("../../docs/evidence/bmc-faults.md", import.meta.url), "utf8");
   for (const table of [
     tableOf(REDFISH_FAULTS, OPERATION_NAMES),

@@ -19,7 +19,7 @@ const reset = (bmc: FakeBmc): Json => (bmc.system["Actions"] as Json)["#Computer
 const orders = (bmc: FakeBmc): unknown[] =>
   bmc.requests.filter(({ path, method }) => method === "POST" && path === RESET).map(({ body }) => body["ResetType"]);
 
-test("identify, order off, two reads, order on: eight requests, one session, ended at close", async () => {
+test("a host is identified, powered off, read twice and powered on with eight requests in one session, which is ended", async () => {
   await using bmc = await startFakeBmc();
   const device = openFake(bmc, { path: SYSTEM });
   assert.deepEqual(await device.identify(forever()), {
@@ -241,7 +241,7 @@ test("a list of resets that holds for the present power state only is read again
   assert.equal(bmc.system["PowerState"], "On");
 });
 
-test("ForceOn serves if On is not offered", async () => {
+test("ForceOn is sent if On is not offered", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   reset(bmc)["ResetType@Redfish.AllowableValues"] = ["ForceOn", "ForceOff"];
@@ -275,7 +275,7 @@ for (const [vendor, status, messageId] of [
   });
 }
 
-test("a not-ready BMC is Busy, whatever the status it says so with", async () => {
+test("a BMC that is not ready is Busy, whatever HTTP status it answers with", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   for (const reply of [

@@ -87,7 +87,7 @@ test("an order that took effect though its answer was lost is seen by reading, a
   assert.equal(mock.requests.filter(({ path }) => path.includes("Reset")).length, 1);
 });
 
-test("several Systems and none named: ambiguous, and nothing is powered", async () => {
+test("a service with several Systems is ambiguous if the address names none, and nothing is powered", async () => {
   await using world = await startRack();
   const { rack, mock, tls } = world;
   await using device = openFake(mock, { tls });

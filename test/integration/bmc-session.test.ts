@@ -34,7 +34,7 @@ test("concurrent calls share one login", async () => {
   assert.equal(logins(bmc), 1);
 });
 
-test("the sessions are if SessionService is, if the root has no link to them", async () => {
+test("the sessions are found below the SessionService if the root has no link to them", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   bmc.override = ({ path }) =>
@@ -266,7 +266,7 @@ test("a BMC that refuses every token is Busy, after three logins in a call: its 
   assert.equal(logins(bmc), 6);
 });
 
-test("an account that may not do it is PrivilegeTooLow", async () => {
+test("an order by an account without the permission fails as PrivilegeTooLow", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   for (const reply of [{ status: 403 }, redfishError(400, "Base.1.18.InsufficientPrivilege")]) {

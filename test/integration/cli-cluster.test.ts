@@ -354,7 +354,7 @@ describe("a command on a cluster", () => {
     assert.deepEqual(await complete("explain", "nhc", "x"), []);
   });
 
-  it("a command on a cluster says in one line that it may not come in", async () => {
+  it("a command on a cluster says in one line that the API server refuses its user", async () => {
     const stranger = join(folder, "stranger");
     writeFileSync(stranger, kube.kubeconfig.replace("let-me-in", "not-the-token"));
     const { code, err } = await cli(["status", "--kubeconfig", stranger]);

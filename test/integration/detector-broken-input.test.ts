@@ -154,7 +154,7 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(JSON.stringify(cr.spec), JSON.stringify(content));
   });
 
-  it("one node's CR cannot be made: the others' are, an Event says so, and it is tried again", async () => {
+  it("a CR that cannot be created is reported by an Event and tried again, and does not delay those of other nodes", async () => {
     await enabled();
     const path = "/api/v1/nodes/n0";
     world.server.faults.inject({ match: { pathPrefix: path }, times: 20, action: { kind: "status", status: 500 } });

@@ -76,7 +76,7 @@ describe("detector: escalation", () => {
     await world.until("B", () => fenceOf("n1", "B") !== undefined, 2_000);
   });
 
-  it("times an attempt out below the threshold too, and starts the next step only above it", async () => {
+  it("an attempt times out below the threshold as well, and the next step starts only above it", async () => {
     await enabled({ kinds: ["A", "B"], nodes: 4, spec: { ...escalation("A", "B"), minHealthy: 2 } });
     await fenced("n1", "A");
     for (const name of ["n2", "n3"]) world.ready(name, "Unknown");

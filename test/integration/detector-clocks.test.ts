@@ -81,7 +81,7 @@ describe("detector: wrong clocks", () => {
     assert.ok(tookMs >= 5_000 && tookMs <= 11_000, `${tookMs} ms`);
   });
 
-  it("clocks in step are not spoken of", async () => {
+  it("clocks that agree are not reported", async () => {
     prepared();
     world.tellsTime = true;
     await enabled();

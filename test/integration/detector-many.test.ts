@@ -46,7 +46,7 @@ describe("detector: where many nodes fail at once, in a cluster of more than 1,0
     assert.ok(version >= 1 && version <= 5, `${version} questions for the version`);
   });
 
-  it("each of many nodes is not read by itself before its remediation, nor before that is deleted", async () => {
+  it("many nodes are not read one by one before their remediations are created or deleted", async () => {
     await world.enabled({ nodes: NODE_COUNT });
     world.requests.length = 0;
     for (let index = 0; index < 100; index += 1) world.ready(`n${index}`, "Unknown");

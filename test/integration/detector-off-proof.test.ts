@@ -171,7 +171,7 @@ describe("detector: a host that is proven off", () => {
 });
 
 describe("a detector that cannot get proofs", () => {
-  it("a detector that cannot get proofs works on without their CRD, says so once, and picks it up when it comes", async () => {
+  it("a detector that cannot get proofs continues without their CRD, says so once, and uses the CRD when it exists", async () => {
     await enabled({ crd: false });
     await world.until("told", () => world.told("OffProofUnavailable").length > 0);
     assert.match(world.told("OffProofUnavailable")[0] ?? "", /does not serve FencingTargets: apply deploy\/crds/);

@@ -118,7 +118,7 @@ describe("detector: cluster upgrades", () => {
     await world.until("a CR", () => world.fences().length === 1, 2_000);
   });
 
-  it("detector: cluster upgrades show by an unhealthy node that is being brought to another configuration too", async () => {
+  it("detector: cluster upgrades are also recognized by an unhealthy node whose configuration is being changed", async () => {
     okd();
     const annotate = (current: string, desired: string) =>
       world.server

@@ -201,7 +201,7 @@ describe("a driver server that knows the agent by its certificate", () => {
     assert.match(String(server.requests[0]?.["ironfence-signature"]), /^[0-9a-f]{64}$/);
   });
 
-  it("a client certificate that ends before that of the server counts as the end of both, and the server's otherwise", async () => {
+  it("the earlier end of a client certificate and a server certificate counts for both", async () => {
     await using server = await startServer();
     const short = await authority.issue({ commonName: "ironfence", usage: "client", validDays: 3 });
     const days = async (device: PowerDriver): Promise<number> => {

@@ -53,7 +53,7 @@ function open(world: IpmiWorld, address: string): PowerDriver & AsyncDisposable 
   return Object.assign(device, { [Symbol.asyncDispose]: () => device.close() });
 }
 
-test("a BMC with an IPv6 address alone is spoken to", async () => {
+test("a BMC that has only an IPv6 address can be used", async () => {
   await using world = await startIpmiWorld();
   await using relay = await startRelay(world, {
     host: "::1",

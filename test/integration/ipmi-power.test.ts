@@ -50,7 +50,7 @@ for (const suite of [17, 3, 16, 2, 15, 1] as const satisfies readonly CipherSuit
   });
 }
 
-test("17 is tried first, and 3 if the BMC does not know it", async () => {
+test("cipher suite 17 is tried first, and 3 if the BMC does not know it", async () => {
   await using world = await startIpmiWorld({ mock: { suites: [3] } });
   const device = world.open();
   await device.readPower(forever());
@@ -86,7 +86,7 @@ test("a BMC that has used suite 17 is not downgraded to 3 by a refusal, which an
   assert.equal((await world.open({ ipmi: { cipherSuites: [3] } }).readPower(forever())).state, "On");
 });
 
-test("no common suite: Unsupported; suites that are not allowed are not tried", async () => {
+test("a login without a common cipher suite is Unsupported, and suites that are not allowed are not tried", async () => {
   await using world = await startIpmiWorld({ mock: { suites: [3, 17] } });
   const device = world.open({ ipmi: { cipherSuites: [16] } });
   await assert.rejects(device.readPower(forever()), hasCode("Unsupported", /11h/));
@@ -165,7 +165,7 @@ test("an empty or short status is not a reading", async () => {
   }
 });
 
-test("identity: what the BMC does not have is left out, and a damaged inventory says nothing", async () => {
+test("an identity leaves out what the BMC does not have, and a damaged inventory gives none", async () => {
   await using world = await startIpmiWorld();
   const { mock } = world;
   const device = world.open();

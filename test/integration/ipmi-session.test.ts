@@ -80,7 +80,7 @@ test("a password of 20 bytes and a user name of 16 fit", async () => {
   await world.open({ username, password }).readPower(forever());
 });
 
-test("an operator is let in as one, if the BMC will not have an administrator", async () => {
+test("a login as Operator is used if the BMC refuses an Administrator", async () => {
   await using world = await startIpmiWorld({ mock: { privilegeMax: 3 } });
   await world.open().forceOff(forever());
   assert.equal(world.host.orders.length, 1);
@@ -105,7 +105,7 @@ for (const status of [0x09, 0x0d]) {
   });
 }
 
-test("a level that is refused only once the session is open is lowered there", async () => {
+test("a privilege level that is refused only after the session is open is lowered in that session", async () => {
   await using world = await startIpmiWorld();
   const action = { type: "completionCode", completionCode: 0x81 } as const;
   world.mock.addFault({ steps: ["SetSessionPrivilegeLevel"], times: 1, action });
@@ -137,7 +137,7 @@ for (const action of [
   });
 }
 
-test("an unknown user: AuthFailed", async () => {
+test("a login by an unknown user fails as AuthFailed", async () => {
   await using world = await startIpmiWorld();
   await assert.rejects(world.open({ username: "nobody" }).readPower(forever()), hasCode("AuthFailed", /0Dh/));
 });
@@ -320,7 +320,7 @@ test("a BMC is not believed by a driver that was opened after the silence, as an
   assert.equal((await world.open().readPower(forever())).state, "Unknown");
 });
 
-test("a BMC that has shown the host on since it was silent has looked: its Off counts", async () => {
+test("an Off of a BMC counts if the BMC has shown the host On since it was silent", async () => {
   await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 } });
   const device = world.open({ callTimeoutMs: 3_000 });
   await device.readPower(forever());

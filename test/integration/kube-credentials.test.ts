@@ -92,7 +92,7 @@ async function whoAmI(file: string, context?: string): Promise<Seen> {
 
 const seenBy = (answer: TransportResponse): Seen => JSON.parse(answer.body) as Seen;
 
-test("a client certificate, as data and as files in the folder of the kubeconfig", async () => {
+test("a client certificate is read as data, and from files in the folder of the kubeconfig", async () => {
   const inline = { "client-certificate-data": base64(client.certPem), "client-key-data": base64(client.keyPem) };
   assert.equal((await whoAmI(kubeconfig("mtls", withCa(), inline))).user, "agent");
   write("pki/client.crt", client.certPem);

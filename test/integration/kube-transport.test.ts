@@ -101,7 +101,7 @@ test("calls share connections, lanes do not", async () => {
   assert.ok([...api].every((port) => !lease.has(port)));
 });
 
-test("a redirect is an answer like others: no credentials are sent to if it leads", async () => {
+test("a redirect counts as any other answer: no credentials are sent to its target", async () => {
   const elsewhere = await startApiStub((_request, response) => json(response, 200, {}));
   for (const status of [301, 302, 303, 307, 308]) {
     stub.handle((_request, response) => json(response, status, {}, { location: `${elsewhere.url}/version` }));

@@ -192,7 +192,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
 }
 
 describe("MachineHealthChecks where upstream is weak", () => {
-  it("MachineHealthChecks where upstream is weak gives every unhealthy machine its request, though the first one has its own already", async () => {
+  it("a MachineHealthCheck makes a request for every unhealthy machine although the first one has its own already, unlike upstream", async () => {
     const world = await serve(5);
     world.ready("m0", "Unknown");
     await world.until("the first request", () => world.fences().length === 1);
@@ -201,7 +201,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.deepEqual(world.fenceNames(), ["m0", "m1", "m2", "m3"]);
   });
 
-  it("MachineHealthChecks where upstream is weak deletes the requests of machines that are well again while it is short-circuited", async () => {
+  it("a MachineHealthCheck deletes the requests of machines that are healthy again while it is short-circuited, unlike upstream", async () => {
     const world = await serve(5, { max: 2 });
     for (const name of ["m0", "m1"]) world.ready(name, "Unknown");
     await world.until("two requests", () => world.fences().length === 2);
@@ -213,7 +213,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.equal(world.check().status?.["remediationsAllowed"], 0);
   });
 
-  it("MachineHealthChecks where upstream is weak acts on a second failure at once: evaluations of one health check are not spaced apart", async () => {
+  it("a MachineHealthCheck acts on a second failure at once, while upstream spaces evaluations apart", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
@@ -254,7 +254,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.until("the old one's owner is asked", () => asked().length === 1);
   });
 
-  it("MachineHealthChecks where upstream is weak a request that failed, with pauses that double, and gives up none", async () => {
+  it("a MachineHealthCheck makes a failed request again, with pauses that double, and gives up none, unlike upstream", async () => {
     const world = await serve(3);
     const uid = (): string | undefined => world.fences()[0]?.metadata.uid;
     const fail = (): void => {
@@ -280,7 +280,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.until("the request is gone", () => world.fences().length === 0);
   });
 
-  it("MachineHealthChecks where upstream is weak a request that failed at once when its host can be fenced again", async () => {
+  it("a MachineHealthCheck makes a failed request again at once when its host can be fenced again, unlike upstream", async () => {
     const world = await serve(3);
     const crd = new URL("../../deploy/crds/ironfence.io_fencingtargets.yaml", import.meta.url);
     world.management.load(readFileSync(crd, "utf8"));
@@ -592,7 +592,7 @@ describe("a MachineHealthCheck that is paused", () => {
     assert.equal(world.condition(world.check(), "Paused"), undefined);
   });
 
-  it("a MachineHealthCheck that is paused does nothing if it is paused otherwise", async () => {
+  it("a MachineHealthCheck that is paused for all controllers does nothing", async () => {
     const world = await start();
     world.template();
     world.machinesOf("m", 2);

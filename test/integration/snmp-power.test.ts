@@ -284,7 +284,7 @@ const wrongAnswers: readonly [what: string, action: object, code: BmcErrorCode][
   ["no such instance", { type: "noSuchInstance" }, "SystemNotFound"],
   ["authorizationError", { type: "errorStatus", status: 16 }, "PrivilegeTooLow"],
   ["genErr", { type: "errorStatus", status: 5 }, "Refused"],
-  ["its answer after the deadline", { type: "delay", delayMs: 3_000 }, "Timeout"],
+  ["the right values after the deadline", { type: "delay", delayMs: 3_000 }, "Timeout"],
 ];
 for (const [what, action, code] of wrongAnswers) {
   test(`a PDU that answers with ${what} shows no power state`, async () => {
@@ -335,7 +335,7 @@ test("an outlet that does not exist, or whose index has another form, is not fou
   await assert.rejects(world.open(1, { address }).forceOff(signal), failsWith("SystemNotFound", /PDU\.OUTLET/));
 });
 
-test("a device of another make names what to set", async () => {
+test("the error for a PDU of another vendor names what to set", async () => {
   const options: WorldOptions = {};
   await using world = await startSnmpWorld(options);
   world.mock.addFault({ steps: ["get"], times: 1, action: { type: "noSuchInstance" } });

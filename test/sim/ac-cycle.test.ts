@@ -234,7 +234,7 @@ describe("an AC cycle by outlets", () => {
 });
 
 describe("an AC cycle that must not be ordered", () => {
-  it("an AC cycle that must not be ordered: workloads have not left in time", () =>
+  it("an AC cycle is not ordered if workloads have not left in time", () =>
     World.run({}, async (world) => {
       world.faults.cycles.set("n1", "done");
       await world.holdPod();
@@ -244,7 +244,7 @@ describe("an AC cycle that must not be ordered", () => {
       assert.equal(world.condition("n1", "WorkloadsReleased"), "False DrainTimeout");
     }));
 
-  it("an AC cycle that must not be ordered: another host answers before the power-on", () =>
+  it("an AC cycle is not ordered if another host answers before the power-on", () =>
     World.run({}, async (world) => {
       const bmc = world.rack.bmc("n1");
       const pretend = (serialNumber: string | undefined): void =>
@@ -258,7 +258,7 @@ describe("an AC cycle that must not be ordered", () => {
       assert.deepEqual(cyclesOf(world), []);
     }));
 
-  it("an AC cycle that must not be ordered: another client has powered the host on", () =>
+  it("an AC cycle is not ordered if another client has powered the host on", () =>
     World.run({}, async (world) => {
       world.onPhase("n1", "PoweringOn", () => world.rack.bmc("n1").pretendPower("On", 10_000));
       await fence(world, "done");
@@ -267,7 +267,7 @@ describe("an AC cycle that must not be ordered", () => {
       assert.match(cycleOf(world)?.message ?? "", /not Off/);
     }));
 
-  it("an AC cycle that must not be ordered: the target is in maintenance until it is over", () =>
+  it("an AC cycle is not ordered while the target is in maintenance", () =>
     World.run({}, async (world) => {
       const maintain = (maintenance: boolean): void => {
         const key = { namespace: NAMESPACE, name: "n1" };
@@ -293,7 +293,7 @@ describe("an AC cycle that must not be ordered", () => {
         assert.deepEqual(cyclesOf(world), []);
       }));
 
-  it("an AC cycle that must not be ordered: fencing is paused, and the host is powered on without it", () =>
+  it("an AC cycle is not ordered while fencing is paused, and the host is powered on without it", () =>
     World.run({}, async (world) => {
       world.onPhase("n1", "PoweringOn", () => world.pause(true));
       await fence(world, "done");

@@ -108,7 +108,7 @@ describe("many hosts that fail at once", () => {
     }));
 });
 
-describe("a place among the hosts that are remediated at once", () => {
+describe("a slot of the limit on concurrent hosts", () => {
   const ONE = { hosts: ["n1", "n2"], limits: { hosts: 1 } };
 
   it("a slot is given to the next host once the first host reads On, although its node does not come back", () =>
@@ -172,7 +172,7 @@ describe("a place among the hosts that are remediated at once", () => {
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
     }));
 
-  it("a place among the hosts that are remediated at once is not kept by a host that stays off because its taint cannot be removed", () =>
+  it("a slot of the limit on concurrent hosts is not kept by a host that stays off because its taint cannot be removed", () =>
     World.run(ONE, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30s" });
@@ -188,7 +188,7 @@ describe("a place among the hosts that are remediated at once", () => {
       await world.phase("n1", "Succeeded");
     }));
 
-  it("a place among the hosts that are remediated at once is not kept forever by a status of a version to come, which nothing wakes", () =>
+  it("a slot of the limit on concurrent hosts is not kept forever by a status of a version to come, which nothing wakes", () =>
     World.run({ hosts: ["n1", "n2", "n3"], limits: { hosts: 1 } }, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "5m" });

@@ -270,7 +270,7 @@ describe("a crash dump by an NMI", () => {
 });
 
 describe("an NMI that must not be sent", () => {
-  it("an NMI that must not be sent: that of a strategy that was edited after the first power-off", () =>
+  it("an NMI is not sent for a strategy that was edited after the first power-off", () =>
     World.run({}, async (world) => {
       const host = await world.hang("n1");
       host.failDisk();
@@ -284,7 +284,7 @@ describe("an NMI that must not be sent", () => {
       assert.deepEqual(ordersOf(world, "Nmi"), []);
     }));
 
-  it("an NMI that must not be sent: that of a control plane host without which etcd has no quorum", () =>
+  it("an NMI is not sent to a control plane host without which etcd has no quorum", () =>
     World.run({ hosts: HOSTS({}), labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       for (const name of ["n1", "n2"]) world.rack.host(name).hang();
       for (const name of ["n1", "n2"]) await world.until(`${name} is not Ready`, () => !world.isReady(name));

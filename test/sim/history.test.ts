@@ -72,7 +72,7 @@ describe("the FencingTarget of a host", () => {
 });
 
 describe("the events of a Node", () => {
-  it("the events of a Node tell its fence, one each state", () =>
+  it("the events of a Node report its fence, one for each state", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");

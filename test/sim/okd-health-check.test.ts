@@ -77,7 +77,7 @@ describe("a MachineHealthCheck of OKD", () => {
       await world.until("m2 is deleted", () => deletions.length > 0, 5_000);
     }));
 
-  it("a MachineHealthCheck of OKD deletes one Machine after the other, each looked at once the one before is gone or going, and is not held up by one that does not go", () => {
+  it("a MachineHealthCheck of OKD deletes one Machine after the other, and does not wait for one whose deletion hangs", () => {
     const requests: string[] = [];
     const onRequest = (what: string): void => {
       if (/^(GET|DELETE) machines\//.test(what)) requests.push(what);
@@ -93,7 +93,7 @@ describe("a MachineHealthCheck of OKD", () => {
     });
   });
 
-  it("a MachineHealthCheck of OKD deletes none while another one is being deleted, if its annotation asks for one Machine at a time", () =>
+  it("a MachineHealthCheck of OKD deletes no Machine while another one is being deleted, if its annotation asks for one at a time", () =>
     Okd.run({ ...DETECTOR, hosts: hosts(4) }, async (okd, world) => {
       okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
       const annotations = { "ironfence.io/one-machine-at-a-time": "true" };
@@ -178,7 +178,7 @@ describe("a MachineHealthCheck of OKD", () => {
       await world.until("m1 is deleted", () => deletions.length > 0, 5_000);
     }));
 
-  it("a MachineHealthCheck of OKD takes its metrics along when it goes (upstream leaves the short circuit behind)", () =>
+  it("the metrics of a MachineHealthCheck of OKD are removed with it (upstream leaves the short circuit behind)", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck();
       await world.until("it is counted", () => okd.healthCheck?.status?.currentHealthy === 3);

@@ -144,7 +144,7 @@ describe("external remediation of an OKD Machine", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("external remediation of an OKD Machine of two Machines goes on at the same time", () =>
+  it("external remediation of two OKD Machines goes on at the same time", () =>
     Okd.run({}, async (okd, world) => {
       await world.hang("n1");
       await world.hang("n2");
@@ -190,7 +190,7 @@ describe("an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("an OKD Machine that OKD's own machine controller remediates is left to it, with a word", () =>
+  it("an OKD Machine that OKD's own machine controller remediates is left to it, with a message", () =>
     Okd.run({}, async (okd, world) => {
       await world.hang("n1");
       okd.annotate("m1", { [REQUEST]: "", "remediation.metal3.io/powered-off-for-remediation": "" });

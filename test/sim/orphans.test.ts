@@ -130,8 +130,8 @@ describe("a remediation whose last change and whose end come one by one", () => 
     }));
 });
 
-describe("marks that are not a lost remediation's", () => {
-  it("marks that are not a lost remediation's stay: taints that another client has put on the node", () =>
+describe("marks that do not belong to a lost remediation", () => {
+  it("marks stay if they do not belong to a lost remediation: taints that another client has put on the node", () =>
     World.run({}, async (world) => {
       await loseBesideForeignTaint(world);
       await world.until("it is reported", () => warnings(world).length > 0, 10_000);
@@ -139,7 +139,7 @@ describe("marks that are not a lost remediation's", () => {
       world.freePod();
     }));
 
-  it("marks that are not a lost remediation's go: the second taint alone, as version 0.1.0 leaves it behind after a rollback in the middle of a fence", () =>
+  it("a lone ownership taint, as version 0.1.0 leaves it after a rollback in the middle of a fence, is removed", () =>
     World.run({}, async (world) => {
       const taints = [{ ...FENCED, value: "00000000-0000-4000-8000-000000000000" }];
       world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
@@ -147,7 +147,7 @@ describe("marks that are not a lost remediation's", () => {
       world.assertClean();
     }));
 
-  it("marks that are not a lost remediation's stay: a person's taint on a node whose kubelet annotates it as ours", () =>
+  it("marks stay if they do not belong to a lost remediation: a person's taint on a node whose kubelet annotates it as ours", () =>
     World.run({}, async (world) => {
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
       const nodes = world.server.collection(NODES);
@@ -173,7 +173,7 @@ describe("marks that are not a lost remediation's", () => {
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
     }));
 
-  it("marks that are not a lost remediation's stay: those of a remediation that is there, though the watch does not show it yet", () =>
+  it("marks stay if they do not belong to a lost remediation: those of a remediation that is there, though the watch does not show it yet", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       // The watch breaks, and its next connection sends nothing for a while.

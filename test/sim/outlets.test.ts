@@ -189,7 +189,7 @@ describe("a host with enrolled outlets", () => {
     });
   }
 
-  it("a host whose BMC died with a boot override, and that its outlets switched off, is on again and ends", () =>
+  it("a host whose BMC died with a boot override, and that its outlets switched off, is powered on again, and the remediation ends", () =>
     withOverrideOfDeadBmc(
       async (world) => {
         await world.phase("n1", "Failed", 1_200_000);

@@ -9,7 +9,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
 describe("unlike the operators of today", () => {
-  it("no other machine is fenced if a target leads to one, and no dead node is left with the taint on", () =>
+  it("no other machine is fenced if a target leads to it, and no dead node keeps its taint", () =>
     World.run({}, async (world) => {
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
       await world.hang("n1");
@@ -113,7 +113,7 @@ describe("unlike the operators of today", () => {
       );
     }));
 
-  it("a conflict over the node costs no second: its taint comes off at the next try, at once", () =>
+  it("a conflict over the node delays nothing: its taint is removed by the next try, at once", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");

@@ -301,7 +301,7 @@ function timeOut(world: World): void {
   world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { annotations } });
 }
 
-describe("an agent of this version that takes a fence over from 0.1.0", () => {
+describe("an agent of this version that takes over a fence from 0.1.0", () => {
   for (const phase of ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"]) {
     it(`an agent of this version that takes over a fence from 0.1.0 in ${phase} brings the node back with one power cycle in all`, () =>
       World.run({}, async (world) => {
@@ -322,7 +322,7 @@ describe("an agent of this version that takes a fence over from 0.1.0", () => {
       }));
   }
 
-  it("an agent of this version that takes a fence over from 0.1.0 in Undoing powers the host on again, and lets the remediation go", () =>
+  it("an agent of this version that takes over a fence from 0.1.0 in Undoing powers the host on again, and ends the remediation", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -337,7 +337,7 @@ describe("an agent of this version that takes a fence over from 0.1.0", () => {
       world.assertClean();
     }));
 
-  it("an agent of this version that takes a fence over from 0.1.0 in Provisioning goes on with the Node that was deleted, and gives the new one what that had", () =>
+  it("an agent of this version that takes over a fence from 0.1.0 in Provisioning restores on the new Node what the deleted one had", () =>
     World.run({ labels: { team: "a" } }, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { type: "Escalate", retryLimit: 0, timeout: "30s" });

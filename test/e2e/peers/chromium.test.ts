@@ -228,7 +228,7 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
     await server?.close();
   });
 
-  void test("texts of the cluster run nothing", async () => {
+  void test("texts from the cluster run no code", async () => {
     await page.getByText(XSS).first().waitFor();
     assert.equal(await page.locator("img").count(), 0);
     assert.doesNotMatch(await page.title(), /hacked/);
@@ -288,7 +288,7 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
     );
   });
 
-  void test("news change the rows that are loaded and keep the place on the page", async () => {
+  void test("new data changes the rows that are loaded and keeps the position on the page", async () => {
     const row = page.locator("ul.block > li", { hasText: "worker-2500." }).first();
     await page.getByLabel("Show nodes with").fill("worker-25");
     // The row may still belong to the list of all nodes, which the filtered list then replaces.

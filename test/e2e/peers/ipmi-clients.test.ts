@@ -26,7 +26,7 @@ for (const suite of CIPHER_SUITE_IDS) {
   });
 }
 
-void test("ipmitool on our simulated BMC with a key of its own (K_G)", async () => {
+void test("ipmitool can use our simulated BMC with a key of its own (K_G)", async () => {
   await using world = await startIpmiWorld({ mock: { bmcKey: new Secret("own-key") } });
   const to = ["-H", "127.0.0.1", "-p", String(world.mock.port), "-U", USERNAME, "-P", PASSWORD, "-k", "own-key"];
   assert.match(await runPeer("ipmitool", ["-I", "lanplus", "-C", "17", ...to, "power", "status"]), /Power is on/);

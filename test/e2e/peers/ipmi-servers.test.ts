@@ -100,7 +100,7 @@ void describe("ipmi_sim of OpenIPMI", () => {
     assert.equal(await kept(state), "1");
   });
 
-  void test("boot override: it takes effect, but reads as none, since this BMC never says that its flags are valid", async () => {
+  void test("a boot override takes effect, but reads as none, since this BMC never says that its flags are valid", async () => {
     await using device = open(port, "ipmiusr", "test");
     await device.setBootOverride("NetworkOnce", forever());
     assert.equal(await kept(`${state}.boot`), "pxe");

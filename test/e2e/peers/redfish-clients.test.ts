@@ -23,7 +23,7 @@ void describe("clients of other makes on our simulated BMC, over TLS", () => {
   });
   after(() => world?.[Symbol.asyncDispose]());
 
-  void test("fence_redfish: status, off, on, with the certificate verified", async () => {
+  void test("fence_redfish reads the status, and powers off and on, with the certificate verified", async () => {
     const login = [
       "--ip=127.0.0.1",
       `--ipport=${world.port}`,
@@ -91,7 +91,7 @@ void describe("clients of other makes on our simulated BMC, over TLS", () => {
     });
   }
 
-  void test("DMTF's redfish_utilities: inventory, power, boot override", async () => {
+  void test("DMTF's redfish_utilities read the inventory, switch power and set a boot override", async () => {
     const login = ["-u", world.username, "-p", world.password, "-r", world.url];
     const tool = (name: string, ...args: string[]): Promise<string> =>
       runPeer(join(programs, "python"), [join(programs, name), ...login, ...args], world.env);

@@ -22,7 +22,7 @@ void describe("DMTF's validators judge our simulated BMC", () => {
   });
   after(() => world?.[Symbol.asyncDispose]());
 
-  void test("redfish-service-validator: every resource fits DMTF's schemas, without a warning", async (context) => {
+  void test("redfish-service-validator finds that every resource fits DMTF's schemas, without a warning", async (context) => {
     const schemas = join(world.folder, "schemas");
     const source = process.env.IRONFENCE_REDFISH_SCHEMAS;
     if (source === undefined) await mkdir(schemas);
@@ -45,7 +45,7 @@ void describe("DMTF's validators judge our simulated BMC", () => {
     assert.deepEqual({ warn, fail }, { warn: 0, fail: 0 }, printed);
   });
 
-  void test("redfish-protocol-validator: no failure and no warning", async (context) => {
+  void test("redfish-protocol-validator reports no failure and no warning", async (context) => {
     const reports = join(world.folder, "protocol");
     const login = ["-u", world.username, "-p", world.password, "-r", world.url, "--ca-bundle", world.caFile];
     const output = ["--avoid-http-redirect", "--report-type", "tsv", "--report-dir", reports];

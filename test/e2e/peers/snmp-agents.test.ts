@@ -168,7 +168,7 @@ void describe("snmpsim", () => {
     });
   }
 
-  void test("an outlet of an agent of snmpsim is spoken to by each pair of protocols of SNMPv3", async () => {
+  void test("an outlet of an agent of snmpsim is used with each pair of protocols of SNMPv3", async () => {
     for (const pair of PAIRS) {
       await using device = openV3(pair);
       assert.equal((await device.identifyOutlet?.(forever()))?.pdu, "SN-4711", JSON.stringify(pair));

@@ -117,7 +117,7 @@ describe("no agent is blamed for what none could do", () => {
     await assertSafe({ ...run, shape: { ...run.shape, agents }, faults: [dies] });
   });
 
-  it("no agent is blamed for what none could do before the event of a request has been shown, though all looks settled until then", async () => {
+  it("no agent is blamed for what none could do before a watch has shown a request", async () => {
     const held = { at: "event", index: 10, holdMs: 20_000, how: "show" } as const;
     const { fences } = await assertSafe({ ...scenario("okdAsked", 801_000_000), faults: [held] });
     assert.equal(fences, 1);
@@ -125,7 +125,7 @@ describe("no agent is blamed for what none could do", () => {
 });
 
 describe("a run that has broken a rule before", () => {
-  it("a run that has broken a rule before breaks none: a user powers off two of four members of etcd", async () => {
+  it("no rule is broken by a run that broke one before: a user powers off two of four members of etcd", async () => {
     const shape = { detector: true, hosts: 4, skips: true, controlPlane: true, outlets: true };
     const off = { do: "order", order: "ForceOff" } as const;
     const script: Act[] = [
@@ -135,7 +135,7 @@ describe("a run that has broken a rule before", () => {
     await assertSafe({ name: "outlets", seed: 940_339, shape, script, faults: [] });
   });
 
-  it("a run that has broken a rule before breaks none: a write loses its answer that stores what is waited for", async () => {
+  it("no rule is broken by a run that broke one before: the answer to a write that stores a wait is lost", async () => {
     const strategy = { timeout: "20s", powerOn: "ACCycle", acCycleTimeout: "90s" };
     const script: Act[] = [
       { when: { atMs: 1_784 }, do: "hang", host: "n1" },
@@ -151,7 +151,7 @@ describe("a run that has broken a rule before", () => {
     await assertSafe({ name: "outlets", seed: 910_914, shape: { outlets: true }, script, faults });
   });
 
-  it("a run that has broken a rule before breaks none: a wall clock is set back before an undo", async () => {
+  it("no rule is broken by a run that broke one before: a wall clock is set back before an undo", async () => {
     const script: Act[] = [
       { when: { atMs: 23_484 }, do: "bmc", host: "n1", is: "silent" },
       { when: { atMs: 30_684 }, do: "remediate", node: "n1", strategy: {} },

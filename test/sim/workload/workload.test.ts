@@ -126,7 +126,7 @@ describe("the end of a remediation that a Machine asked for", () => {
       .flatMap(({ type, status, reason }) => (type === "OwnerRemediated" ? [`${status} ${reason}`] : []));
   const QUICK = { retryLimit: 1, timeout: "60s" };
 
-  it("the end of a remediation that a Machine asked for that did not help is reported to its owner on the Machine", () =>
+  it("the end of a remediation that a Machine asked for is reported to its owner on the Machine if it did not help", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.rack.host("n1").failDisk();
@@ -176,7 +176,7 @@ describe("a workload cluster that cannot be reached", () => {
       await endsUnfenced(world, "ClusterUnreachable");
     }));
 
-  it("a workload cluster that cannot be reached that comes back in time is worked in", () =>
+  it("a workload cluster that comes back in time is used again", () =>
     WorkloadWorld.run({}, async (world) => {
       await cutOffBeforePowerOff(world);
       await world.clock.advance(30_000);
@@ -364,7 +364,7 @@ describe("a Cluster that is deleted during a fence", () => {
       world.assertUntouched("stranger");
     }));
 
-  it("a Cluster that is deleted during a fence lets a remediation go that is being deleted with its Machine", () =>
+  it("a Cluster that is deleted during a fence does not keep a remediation that is being deleted with its Machine", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "PoweringOff");
       world.cut();

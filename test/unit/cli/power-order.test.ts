@@ -74,7 +74,7 @@ async function run(
 const proven = (result: OrderResult | Error): boolean => !(result instanceof Error) && result.proven;
 
 describe("a power order by hand", () => {
-  it("a power order by hand takes one reading of Off for no proof", async () => {
+  it("a power order by hand does not count one reading of Off as a proof", async () => {
     const flapping = await run("Off", { reads: ["Off", "On", "Off", "On"], timeoutMs: 10_000 });
     assert.equal(proven(flapping.result), false);
     const off = await run("Off", { reads: ["On", "Changing", "Off", "Off"] });

@@ -74,7 +74,7 @@ describe("the terminal", () => {
     assert.equal(input.isRaw, false);
   });
 
-  it("the terminal is not there in a script", () => {
+  it("the terminal is missing in a script", () => {
     const stream = new PassThrough();
     assert.equal(openTerminal(stream as unknown as ReadStream, stream as unknown as WriteStream), undefined);
   });

@@ -23,7 +23,7 @@ const KEPT = {
   because: "it is Unknown",
 };
 
-describe("what an agent would have remediated", () => {
+describe("a withheld remediation", () => {
   let clock: VirtualClock;
   let notes: EventNote[];
   let observations: WithheldRemediations;
@@ -41,7 +41,7 @@ describe("what an agent would have remediated", () => {
     observations.restore(undefined);
   });
 
-  it("what an agent would have remediated is kept once for an outage, with its end, and is recorded as an Event on the node", async () => {
+  it("a withheld remediation is kept once for an outage, with its end, and is recorded as an Event on the node", async () => {
     observations.started(STARTED);
     await clock.advance(60_000);
     observations.started({ ...STARTED, remedy: "BareMetalRemediation fencing/n1-2" });
@@ -62,13 +62,13 @@ describe("what an agent would have remediated", () => {
     ]);
   });
 
-  it("what an agent would have remediated by a later step is another remediation", () => {
+  it("a withheld remediation by a later step is another withheld remediation", () => {
     observations.started(STARTED);
     observations.started({ ...STARTED, remedy: "FenceAgentsRemediation fencing/n1" });
     assert.equal(kept().length, 2);
   });
 
-  it("what an agent would have remediated is bounded: the last 20, with texts of at most 240 characters", () => {
+  it("a withheld remediation is bounded: the last 20, with texts of at most 240 characters", () => {
     for (let index = 0; index < 30; index += 1) {
       observations.started({ ...STARTED, subject: `n${index}`, because: "x".repeat(1_000) });
     }
@@ -76,7 +76,7 @@ describe("what an agent would have remediated", () => {
     assert.ok(kept().every(({ because }) => because.length === 240));
   });
 
-  it("what an agent would have remediated is reported once for each of 30 nodes that are down together", () => {
+  it("a withheld remediation is reported once for each of 30 nodes that are down together", () => {
     for (let round = 0; round < 3; round += 1)
       for (let index = 0; index < 30; index += 1) observations.started({ ...STARTED, subject: `n${index}` });
     assert.equal(notes.length, 30);
@@ -85,7 +85,7 @@ describe("what an agent would have remediated", () => {
     assert.equal(notes.length, 31, "a new outage of one of them");
   });
 
-  it("what an agent would have remediated ends once for what the last leader has left, and not for the next outage", () => {
+  it("a withheld remediation ends once for what the last leader has left, and not for the next outage", () => {
     observations.started(STARTED);
     const { annotations } = observations;
     observations = make();
@@ -99,7 +99,7 @@ describe("what an agent would have remediated", () => {
     );
   });
 
-  it("what an agent would have remediated goes on with the next leader, which does not write before it has read it", () => {
+  it("a withheld remediation goes on with the next leader, which does not write before it has read it", () => {
     observations.started(STARTED);
     observations.started({ ...STARTED, subject: "n2" });
     const { annotations } = observations;
@@ -116,7 +116,7 @@ describe("what an agent would have remediated", () => {
     assert.deepEqual(readWithheldRemediations({ "ironfence.io/would-have-remediated": "nonsense" }), []);
   });
 
-  it("what an agent would have remediated is not reported as done: Events of acts are left out, those of findings are recorded", () => {
+  it("a withheld remediation is not reported as done: Events of acts are left out, those of findings are recorded", () => {
     const note = { regarding: STARTED.about, type: "Normal", action: "HealthCheck", note: "x" } as const;
     for (const reason of ["DetectedUnhealthy", "RemediationCreated", "RemediationRemoved", "MachineDeleted"]) {
       observations.events.record({ ...note, reason });

@@ -429,7 +429,7 @@ describe("a workload cluster", () => {
     assert.equal(held.connection.state, "connected");
   });
 
-  it("a workload cluster lets the management cluster be unreachable: what was read last holds", async (t) => {
+  it("a workload cluster stays connected while the management cluster is unreachable, by what was read last", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));

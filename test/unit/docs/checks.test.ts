@@ -98,7 +98,7 @@ describe("the page of the checks", () => {
 });
 
 describe("the reasons of objects", () => {
-  it("each appear in a line of the checks if a target is not Ready because of them", () => {
+  it("the reasons of objects each appear in a line of the checks if a target is not Ready because of them", () => {
     const reasons = reasonsOfTargets().filter((reason) => !USABLE.has(reason));
     assert.ok(reasons.length > 30, String(reasons.length));
     for (const reason of reasons) {

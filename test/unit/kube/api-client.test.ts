@@ -99,7 +99,7 @@ test("a list whose token has run out begins again, and only once", async () => {
   await assert.rejects(client().list(NODE, {}, never), rejectsWith("Gone", /^list nodes: 410 Expired: too old/));
 });
 
-test("a read that the server asks to make later is made later", async () => {
+test("a read is repeated later if the server asks for that", async () => {
   const atMs: number[] = [];
   stub.handle((_request, response) => {
     atMs.push(systemClock.monotonicMs());

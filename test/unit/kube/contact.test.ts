@@ -97,7 +97,7 @@ describe("contact with an API server", () => {
     });
   }
 
-  it("contact with an API server begins again after an etcd without a leader, in which nothing can be read for as long as that lasts", async () => {
+  it("contact with an API server begins again after a time without a leader of etcd, during which nothing can be read", async () => {
     const server: Parameters<typeof served>[0] = {};
     const { clock, contact, call } = served(server);
     await call();

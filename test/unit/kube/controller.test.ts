@@ -147,7 +147,7 @@ test("a reconciler that is always due again cannot start more often than the bou
   await run;
 });
 
-test("a stop waits for the run under way, and its error is not news", async () => {
+test("a stop waits for the run that is under way, and does not report its error", async () => {
   const { logger, lines } = recordingLogger();
   const stop = new AbortController();
   let ended = false;

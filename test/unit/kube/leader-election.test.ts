@@ -330,7 +330,7 @@ test("work that does not stop when asked to ends the process without giving the 
   assert.equal(clock.pending, 0);
 });
 
-test("no two lead while the Lease is deleted under a leader that is cut off from the API", async () => {
+test("no two agents lead while the Lease is deleted under a leader that is cut off from the API", async () => {
   for (const putBack of [undefined, freeLease("put-back")]) {
     for (const cutAfterMs of [0, 700, 1_400, 1_999, 3_300]) {
       const { a, b } = await cutLeaderOff(cutAfterMs);

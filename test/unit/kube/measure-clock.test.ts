@@ -33,14 +33,14 @@ describe("clock offset", () => {
     });
   }
 
-  it("clock offset is unknown before an answer, and if answers do not tell", async () => {
+  it("the clock offset is unknown before an answer, and if answers do not tell", async () => {
     const { transport, clockOffset } = measured({ aheadMs: 0, tookMs: 0, date: "yesterday" });
     assert.equal(clockOffset(), undefined);
     await transport.send(REQUEST, signal);
     assert.equal(clockOffset(), undefined);
   });
 
-  it("clock offset keeps the best measurement for ten minutes, and no longer", async () => {
+  it("the clock offset keeps the best measurement for ten minutes, and no longer", async () => {
     const server = { aheadMs: 0, tookMs: 10 };
     const { clock, transport, clockOffset } = measured(server);
     await transport.send(REQUEST, signal);

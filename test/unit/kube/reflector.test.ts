@@ -134,7 +134,7 @@ test("an object that was deleted and created again unseen is a deletion and an a
   assert.deepEqual(took(), ["deleted b ub@5", "added b third@15"]);
 });
 
-test("an object that trim does not want any more leaves the view", async () => {
+test("an object that trim now rejects leaves the view", async () => {
   transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5)]);
   const watched = start((raw) => (raw.metadata.resourceVersion === "11" ? undefined : raw));
   await settle();

@@ -9,7 +9,7 @@ const OBJECT: KubeObject = {
   metadata: { name: "a", uid: "u", resourceVersion: "1" },
 };
 
-test("a field is set if its section is there", () => {
+test("a field of an object is set by one operation if its section exists", () => {
   assert.deepEqual(setField(OBJECT, ["metadata", "labels"], {}), [{ op: "add", path: "/metadata/labels", value: {} }]);
 });
 

@@ -16,7 +16,7 @@ test("a key that is added many times is given out once", async () => {
   assert.equal(queue.depth, 0);
 });
 
-test("a key added during its own work comes back after it, and not before", async () => {
+test("a key that is added while it is being worked on comes back after that, and not before", async () => {
   const queue = new WorkQueue(new VirtualClock());
   queue.add("a");
   await queue.take(never);
@@ -33,7 +33,7 @@ test("a key added during its own work comes back after it, and not before", asyn
   assert.equal(again, true);
 });
 
-test("a later delay does not move an earlier one, and an earlier one does move a later", async () => {
+test("a later delay does not move an earlier one, and an earlier one moves a later one", async () => {
   const clock = new VirtualClock();
   const queue = new WorkQueue(clock);
   queue.add("a", 100);

@@ -19,7 +19,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-it("a test file that the runner ends takes what it started along", async () => {
+it("a test file that the runner ends has its child processes ended as well", async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "processes-"));
   const script = `
     const { startChild } = await import(${JSON.stringify(MODULE)});

@@ -20,7 +20,7 @@ describe("the alerts", () => {
     }
   });
 
-  it("each have a runbook: what it means, the impact, how to see it and what to do; and there is no other", () => {
+  it("the alerts each have a runbook: what it means, the impact, how to see it and what to do; and there is no other", () => {
     const pages = readdirSync(new URL("../../../docs/how-to/runbooks", import.meta.url));
     assert.deepEqual(pages.map((page) => `docs/how-to/runbooks/${page}`).sort(), ALERTS.map(runbookOf).sort());
     for (const alert of ALERTS) {

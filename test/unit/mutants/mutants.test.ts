@@ -40,7 +40,7 @@ describe("a mutant's text", () => {
     assert.equal(joined.end, "f(a, b);".length);
   });
 
-  it("a mutant's text takes a comma at its end along, if one is there", () => {
+  it("a mutant's text includes a comma at its end if there is one", () => {
     const mutant = { ...MUTANT, find: "sent: true," };
     assert.equal(editOf(mutant, textsOf({ "src/a.ts": "{ sent: true, done }" })).end, "{ sent: true,".length);
     assert.equal(editOf(mutant, textsOf({ "src/a.ts": "{ sent: true }" })).end, "{ sent: true".length);

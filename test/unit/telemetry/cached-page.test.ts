@@ -22,7 +22,7 @@ describe("a page that is kept", () => {
     return { clock, page, count: () => count };
   }
 
-  it("a page that is kept is made once for all who ask meanwhile, and for a second after that", async () => {
+  it("a cached page is rendered once for all requests that arrive meanwhile, and is kept for a second after that", async () => {
     const { clock, page, count } = made(10);
     const asked = [page(), page(), page()];
     await clock.advance(10);
@@ -56,7 +56,7 @@ describe("a page that is kept", () => {
     });
   }
 
-  it("a page that is kept is made again after a failure", async () => {
+  it("a cached page is rendered again after a failure", async () => {
     const { page, count } = made(0, true);
     await assert.rejects(page(), /cannot be made/);
     await assert.rejects(page(), /cannot be made/);

@@ -87,7 +87,7 @@ test("anything between two Off reads starts the count again", async () => {
   }
 });
 
-test("failures that may pass are sat out until the time is up, and the last one is reported", async () => {
+test("failures that may pass are waited out until the time is over, and the last one is reported", async () => {
   const { proof, readsAtMs } = await play([new BmcError("Busy", "not ready")], { timeoutMs: 5_000, pollMs: 1_000 });
   assert.ok(!proof.proven);
   assert.equal(proof.error?.code, "Busy");

@@ -67,7 +67,7 @@ test("the path names the System, by path or by id, or not at all", () => {
   refused("redfish://bmc/Systems/1");
 });
 
-test("IPMI: with its scheme, and as metal3 has it for a bare host", () => {
+test("an IPMI address is read with its scheme, and in Metal3's form of a bare host", () => {
   for (const [text, hostname, port] of [
     ["ipmi://bmc-3", "bmc-3", 623],
     ["ipmi://bmc-3:6230", "bmc-3", 6230],
@@ -155,7 +155,7 @@ test("libvirt:// is refused with what to use in its place", () => {
   assert.match(refused("libvirt://192.0.2.1:6233/").message, /VirtualBMC.*sushy-emulator/);
 });
 
-test("IPv6 in a Redfish address", () => {
+test("a Redfish address may have an IPv6 host", () => {
   const address = parseBmcAddress("redfish://[2001:DB8::7]:8443/redfish/v1/Systems/1");
   assert.ok(address.protocol === "redfish");
   assert.equal(address.origin, "https://[2001:db8::7]:8443");

@@ -89,7 +89,7 @@ test("an answer from another port than the PDU's does not reach net-snmp", async
   assert.equal(await passed([message({})], { from: "stranger" }), 0);
 });
 
-test("an order leaves the socket once, whatever asks for it again, and reads leave it always", async () => {
+test("an order leaves the socket once, even if it is repeated, and a read leaves it each time", async () => {
   const pdu = createSocket("udp4");
   pdu.bind(0, "127.0.0.1");
   await once(pdu, "listening");

@@ -77,7 +77,7 @@ describe("what a support bundle removes", () => {
       });
     }
 
-    it("a password in a form in which users and programs write it is removed after it was met once, also if it is encoded", () => {
+    it("a password is removed everywhere after it was found once, also if it is encoded", () => {
       const redactor = new Redactor();
       const password = `Str0ngPw!/x "y"ö`;
       redactor.value({ password });
@@ -95,7 +95,7 @@ describe("what a support bundle removes", () => {
       }
     });
 
-    it("a password in a form in which users and programs write it takes nothing else with it", () => {
+    it("the removal of a password leaves the text around it", () => {
       for (const text of [
         "curl -k https://bmc/redfish/v1 -X PUT",
         "credentials:\n  name: bmc-1",
@@ -195,7 +195,7 @@ describe("what a support bundle removes", () => {
 
 describe("a secret in each of its forms", () => {
   for (const [name, text, secrets] of SECRET_FORMS) {
-    it(`a secret is removed from a message, from a log and from a value in the form ${name}`, () => {
+    it(`a secret in the form “${name}” is removed from a message, from a log and from a value`, () => {
       for (const shown of [
         new Redactor().text(text),
         new Redactor().lines(text.split("\n")).join("\n"),

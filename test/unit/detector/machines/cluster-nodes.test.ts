@@ -112,7 +112,7 @@ describe("the nodes of a workload cluster", () => {
     assert.deepEqual(heard, [undefined]);
   });
 
-  it("the nodes of a workload cluster tell of changes that bear on their health, and of no others", () => {
+  it("the nodes of a workload cluster report only changes that concern their health", () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { heard } = worldOf(connectedTo(view));

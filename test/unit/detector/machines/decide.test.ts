@@ -22,7 +22,7 @@ const ATTEMPTS = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ uid: `old-${index}`, startedMs: T0 - (count - index) * MINUTE }));
 
 describe("a MachineHealthCheck", () => {
-  it("a MachineHealthCheck requests a remediation of an unhealthy one, and has it say so", () => {
+  it("a MachineHealthCheck requests a remediation of an unhealthy machine, and reports that on the machine", () => {
     const decision = decideFor([factsOf()]);
     assert.deepEqual(deedsOf(decision), ["request m0"]);
     assert.deepEqual(reportedBy(decision), ["m0 HealthCheckSucceeded=False UnhealthyNode"]);
@@ -91,7 +91,7 @@ describe("a MachineHealthCheck", () => {
       assert.deepEqual(deedsOf(decideFor([factsOf({ machine, requests: [request], attempts })])), ["renew m0"]);
     });
 
-    it("a request that failed is made again within the budget, and not while the threshold holds, the machine goes, or a control plane machine is busy", () => {
+    it("a request that failed is made again within the budget, and not while the threshold prevents it, the machine is being deleted, or a control plane machine is busy", () => {
       const spent = failed(2, 10, { attempts: ATTEMPTS(10) });
       assert.match(decideFor([spent]).machines[0]?.reason ?? "", /No retry starts now: giving up until/);
       const gone = failed(2, 10);
@@ -143,7 +143,7 @@ describe("a MachineHealthCheck", () => {
     assert.deepEqual(deedsOf(recorded), ["withdraw well"]);
   });
 
-  it("a MachineHealthCheck withdraws nothing that another health check still needs, nor twice", () => {
+  it("a MachineHealthCheck withdraws no request that another health check still needs, and none twice", () => {
     const machine = machineOf("well");
     const attempts = [{ uid: "request-well", startedMs: T0 }];
     const facts = { machine, health: HEALTHY, attempts };
@@ -199,7 +199,7 @@ describe("a MachineHealthCheck", () => {
     assert.equal(decision.nextCheckMs, T0 + MINUTE);
   });
 
-  it("a MachineHealthCheck leaves a machine whose budget is spent to the operator, and checks again when it is not", () => {
+  it("a MachineHealthCheck leaves a machine whose budget is used up to the operator, and checks again when attempts are left", () => {
     const check = checkOf({ annotations: { "ironfence.io/attempt-budget": "3/1h" } });
     const spent = decideFor([factsOf({ attempts: ATTEMPTS(3) })], { check });
     assert.deepEqual(deedsOf(spent), []);

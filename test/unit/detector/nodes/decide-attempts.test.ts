@@ -17,28 +17,28 @@ import {
 } from "./builders.ts";
 import { unhealthy, record, UNSEEN } from "./decide-fixtures.ts";
 
-describe("decide: attempts", () => {
+describe("decide", () => {
   const policy = policyOf(escalation("X", "Y"));
   const at = (facts: Partial<NodeFacts>, status: NodeHealthCheckStatus = {}) =>
     decideNodeCheck(snapshotOf(policy, [unhealthy("a", facts, {}, policy)], { status }), T0);
 
-  it("decide: attempts adopts a CR without a record, with the CR's own time, so that a crash before the record loses nothing", () => {
+  it("decide adopts a CR without a record, with the CR's own time, so that a crash before the record loses nothing", () => {
     const { status } = at({ remediations: [remediationOf("a", { createdMs: T0 - 5_000 })] });
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.started, toTime(T0 - 5_000));
   });
 
-  it("decide: attempts forgets an attempt that was not given up and whose CR is gone", () => {
+  it("decide forgets an attempt that was not given up and whose CR is gone", () => {
     const { status } = at({ previous: { name: "a", remediations: [record("X", "a", T0 - 55_000)] } });
     assert.equal(entryIn(status, "a")?.remediations, undefined);
   });
 
-  it("decide: attempts keeps the record of a CR that cannot be seen now", () => {
+  it("decide keeps the record of a CR that cannot be seen now", () => {
     const facts = unhealthy("a", { previous: { name: "a", remediations: [record("X", "a", T0)] } }, {}, policy);
     const { status } = decideNodeCheck(snapshotOf(policy, [facts], UNSEEN), T0);
     assert.equal(entryIn(status, "a")?.remediations?.length, 1);
   });
 
-  it("decide: attempts does not count an attempt as given up before its CR is marked, so that the mark is tried again", () => {
+  it("decide does not count an attempt as given up before its CR is marked, so that the mark is tried again", () => {
     const remediations = [remediationOf("a", { createdMs: T0 - 60_000 })];
     const { actions, status } = at({ remediations });
     assert.deepEqual(
@@ -48,7 +48,7 @@ describe("decide: attempts", () => {
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.timedOut, undefined);
   });
 
-  it("decide: attempts starts the next step once it is marked", () => {
+  it("decide starts the next step once it is marked", () => {
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
     const { actions, status } = at({ remediations: [remediationOf("a", { createdMs: T0 - 61_000, annotations })] });
     assert.deepEqual(
@@ -58,18 +58,18 @@ describe("decide: attempts", () => {
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 1_000));
   });
 
-  it("decide: attempts lets a mark that is not a time pass without an unwritable status", () => {
+  it("decide lets a mark that is not a time pass without an unwritable status", () => {
     const annotations = { "remediation.medik8s.io/nhc-timed-out": "now" };
     const { status } = at({ remediations: [remediationOf("a", { annotations })] });
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.timedOut, undefined);
   });
 
-  it("decide: attempts leaves an attempt its whole time, and looks again at the second it is over", () => {
+  it("decide leaves an attempt its whole time, and looks again at the second it is over", () => {
     const { actions, nextCheckMs } = at({ remediations: [remediationOf("a", { createdMs: T0 - 59_000 })] });
     assert.deepEqual([actions, nextCheckMs], [[], T0 + 1_000]);
   });
 
-  it("decide: attempts never gives up a single template, and leaves its failed CR alone until it is tried again", () => {
+  it("decide never gives up a single template, and leaves its failed CR alone until it is tried again", () => {
     const single = policyOf();
     const failedAgo = (agoMs: number, previous?: ReturnType<typeof entryIn>) => {
       const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
@@ -106,7 +106,7 @@ describe("decide: attempts", () => {
     );
   });
 
-  it("decide: attempts tries a template twice if two steps name it", () => {
+  it("decide tries a template twice if two steps name it", () => {
     const twice = policyOf({
       remediationTemplate: undefined,
       escalatingRemediations: [1, 2].map((order) => ({ ...escalation("X").escalatingRemediations[0], order })),
@@ -120,7 +120,7 @@ describe("decide: attempts", () => {
     assert.equal(decideNodeCheck(snapshotOf(twice, [over]), T0).nodes[0]?.outcome, "noTemplateLeft");
   });
 
-  it("decide: attempts renews the lease while an attempt is under way, and not after", () => {
+  it("decide renews the lease while an attempt is under way, and not after", () => {
     const deferred = at({ remediations: [remediationOf("a")], leaseRenewAtMs: undefined });
     assert.deepEqual(
       deferred.actions.map(({ type }) => type),
@@ -220,14 +220,14 @@ describe("decide: the list of steps starts again", () => {
   });
 });
 
-describe("decide: attempt budget", () => {
+describe("the attempt budget of decide", () => {
   const policy = policyOf({}, { "ironfence.io/attempt-budget": "2/1h" });
   const after = (...agoMs: number[]) => {
     const attempts = agoMs.map((ms, index) => ({ uid: `u${index}`, startedMs: T0 - ms }));
     return decideNodeCheck(snapshotOf(policy, [unhealthy("a", { attempts }, {}, policy)]), T0);
   };
 
-  it("decide: attempt budget leaves a node to the operator once its attempts are spent, with a condition, an event and a time", () => {
+  it("the attempt budget of decide leaves a node to the operator once its attempts are spent, with a condition, an event and a time", () => {
     const { actions, nodes, standing, status, nextCheckMs } = after(3_500_000, 60_000);
     assert.deepEqual([actions, nodes[0]?.outcome, nextCheckMs], [[], "budgetSpent", T0 + 100_000]);
     assert.deepEqual(
@@ -242,12 +242,12 @@ describe("decide: attempt budget", () => {
     assert.match(condition?.message ?? "", /: a\.$/);
   });
 
-  it("decide: attempt budget goes on by itself when the oldest attempt leaves the window", () => {
+  it("the attempt budget of decide goes on by itself when the oldest attempt leaves the window", () => {
     assert.equal(after(3_600_000, 60_000).nodes[0]?.outcome, "create");
     assert.equal(after(60_000).nodes[0]?.outcome, "create");
   });
 
-  it("decide: attempt budget sets no condition for a budget that was never used up, and clears it if one was", () => {
+  it("the attempt budget of decide sets no condition for a budget that was never used up, and clears it if one was", () => {
     const calm = after(60_000).status;
     assert.equal(
       calm.conditions?.some(({ type }) => type === "AttemptBudgetSpent"),
@@ -257,14 +257,14 @@ describe("decide: attempt budget", () => {
     assert.equal(status.conditions?.find(({ type }) => type === "AttemptBudgetSpent")?.status, "False");
   });
 
-  it("decide: attempt budget stops an escalation half-way too", () => {
+  it("the attempt budget of decide stops an escalation half-way too", () => {
     const steps = policyOf(escalation("X", "Y"), { "ironfence.io/attempt-budget": "1/1h" });
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
     const facts = unhealthy("a", { remediations: [remediationOf("a", { annotations })] }, {}, steps);
     assert.equal(decideNodeCheck(snapshotOf(steps, [facts]), T0).nodes[0]?.outcome, "budgetSpent");
   });
 
-  it("decide: attempt budget counts what other health checks remember of the node, but leaves it to them to remember that", () => {
+  it("the attempt budget of decide counts what other health checks remember of the node, but leaves it to them to remember that", () => {
     const attemptsOfOthers = [3_500_000, 60_000].map((ms) => ({ uid: `u${ms}`, startedMs: T0 - ms }));
     const { actions, nodes } = decideNodeCheck(
       snapshotOf(policy, [unhealthy("a", { attemptsOfOthers }, {}, policy)]),
@@ -273,7 +273,7 @@ describe("decide: attempt budget", () => {
     assert.deepEqual([actions, nodes[0]?.outcome], [[], "budgetSpent"]);
   });
 
-  it("decide: attempt budget has a remediation deleted only once it is remembered, unless there is no room for that", () => {
+  it("the attempt budget of decide has a remediation deleted only once it is remembered, unless there is no room for that", () => {
     const well = nodeOf("a", "True", T0 - 1_000);
     const facts = factsOf(policy, well, T0, { remediations: [remediationOf("a")] });
     const types = (changes: Partial<NodeFacts>, more: Partial<NodeCheckSnapshot> = {}) =>
@@ -283,7 +283,7 @@ describe("decide: attempt budget", () => {
     assert.deepEqual(types({ attempts: [] }, { isHistoryFull: true }), ["recordAttempts", "delete"]);
   });
 
-  it("decide: attempt budget remembers the attempts of a node that a reprovision has deleted", () => {
+  it("the attempt budget of decide remembers the attempts of a node that a reprovision has deleted", () => {
     const remediations = [remediationOf("a")];
     const facts = {
       ...factsOf(policy, nodeOf("a", "Unknown", T0), T0, { remediations }),

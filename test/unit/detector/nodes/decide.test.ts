@@ -166,15 +166,15 @@ describe("decide: nodes that were deleted or relabeled", () => {
   });
 });
 
-describe("decide: status", () => {
-  it("decide: status stays the very same if only time has passed", () => {
+describe("the status of decide", () => {
+  it("the status of decide stays the very same if only time has passed", () => {
     const snapshot = snapshotOf(policyOf(), [unhealthy("a", { remediations: [remediationOf("a")] })]);
     const first = decideNodeCheck(snapshot, T0).status;
     const facts = unhealthy("a", { remediations: [remediationOf("a")], previous: entryIn(first, "a") });
     assert.equal(decideNodeCheck({ ...snapshot, status: first, nodes: [facts] }, T0 + 30_000).status, first);
   });
 
-  it("decide: status is disabled with a template of Metal3's off OKD, since no Machine would own its requests and each would fail", () => {
+  it("the status of decide is Disabled for a Metal3 template outside OKD, because no Machine would own its requests", () => {
     const reference = {
       apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
       kind: "Metal3RemediationTemplate",
@@ -199,7 +199,7 @@ describe("decide: status", () => {
     assert.notEqual(decideOn(true).status.phase, "Disabled");
   });
 
-  it("decide: status counts nodes truly while paused and while disabled (upstream shows 0 of 0)", () => {
+  it("the status of decide counts nodes truly while paused and while disabled (upstream shows 0 of 0)", () => {
     const paused = policyOf({ pauseRequests: ["x"] });
     const disabled = { reason: "RemediationTemplateNotFound" as const, message: "m" };
     for (const [policy, more] of [
@@ -211,7 +211,7 @@ describe("decide: status", () => {
     }
   });
 
-  it("decide: status lists in inFlightRemediations each node with a remediation under way, and is empty otherwise", () => {
+  it("the status of decide lists in inFlightRemediations each node with a remediation under way, and is empty otherwise", () => {
     const started = T0 - 5_000;
     const inFlight = (facts: Partial<NodeFacts>, more: Partial<NodeCheckSnapshot> = {}) => {
       const before = { status: { inFlightRemediations: { gone: "x" } } };
@@ -237,7 +237,7 @@ describe("decide: status", () => {
     assert.deepEqual(inFlight(gaveUp, UNSEEN), undefined);
   });
 
-  it("decide: status counts in its phase the nodes that are being remediated, and names those whose remediation has failed", () => {
+  it("the status of decide counts in its phase the nodes that are being remediated, and names those whose remediation has failed", () => {
     const of = (name: string, succeeded: string) =>
       unhealthy(name, { remediations: [remediationOf(name, { succeeded })] });
     const shown = (...nodes: NodeFacts[]) => {
@@ -251,7 +251,7 @@ describe("decide: status", () => {
     ]);
   });
 
-  it("decide: status says of a remediation that failed why, when the next one starts, and how to start it now", () => {
+  it("the status of decide says of a remediation that failed why, when the next one starts, and how to start it now", () => {
     const failed = remediationOf("a", {
       succeeded: "False",
       failure: { reason: "BMCAuthenticationFailed", message: "the BMC refused the password" },
@@ -279,7 +279,7 @@ describe("decide: status", () => {
     assert.equal(told({ "ironfence.io/start-anew": "false" })?.reason, `${why}. No retry is scheduled. ${now}`);
   });
 
-  it("decide: status says of a remediation that failed that nothing may start, while that is so and its pause is over", () => {
+  it("the status of decide says of a remediation that failed that nothing may start, while that is so and its pause is over", () => {
     const failed = { ...remediationOf("a", { succeeded: "False" }), succeededSinceMs: T0 - 600_000 };
     const paused = policyOf({ pauseRequests: ["x"] });
     const first = decideNodeCheck(snapshotOf(paused, [unhealthy("a", { remediations: [failed] })]), T0);
@@ -298,7 +298,7 @@ describe("decide: status", () => {
     assert.equal(entryIn(open.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
   });
 
-  it("decide: status says of a remediation that succeeded for a node that stays unhealthy how to try again", () => {
+  it("the status of decide says of a remediation that succeeded for a node that stays unhealthy how to try again", () => {
     const remediations = [remediationOf("a", { succeeded: "True" })];
     const { actions, nodes } = decideNodeCheck(snapshotOf(policyOf(), [unhealthy("a", { remediations })]), T0);
     assert.deepEqual([actions, nodes[0]?.outcome], [[], "succeeded"]);
@@ -308,7 +308,7 @@ describe("decide: status", () => {
     );
   });
 
-  it("decide: status says nothing of counts if the spec cannot be read, keeps what is under way, and reports once", () => {
+  it("the status of decide says nothing of counts if the spec cannot be read, keeps what is under way, and reports once", () => {
     const previous = { unhealthyNodes: [{ name: "a", remediations: [record("X", "a", T0)] }], observedNodes: 3 };
     const decision = decideInvalid(previous, "spec.selector: broken", T0);
     assert.deepEqual(decision.status.unhealthyNodes, previous.unhealthyNodes);
@@ -320,7 +320,7 @@ describe("decide: status", () => {
     assert.deepEqual(decideInvalid(decision.status, "spec.selector: broken", T0 + 1_000).transitions, []);
   });
 
-  it("decide: status reports an unhealthy node once", () => {
+  it("the status of decide reports an unhealthy node once", () => {
     const first = decideNodeCheck(snapshotOf(policyOf(), [unhealthy("a")]), T0);
     assert.ok(first.standing.some(({ reason }) => reason === "DetectedUnhealthy"));
     const facts = unhealthy("a", { previous: entryIn(first.status, "a") });

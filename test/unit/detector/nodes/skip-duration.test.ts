@@ -220,28 +220,28 @@ describe("no duration is skipped", () => {
 
 describe("a skipped duration changes nothing else", () => {
   const controlPlane = { "node-role.kubernetes.io/control-plane": "" };
-  it("the threshold holds", () => {
+  it("a skipped duration does not change the threshold", () => {
     const strict = policyOf({ unhealthyConditions: RULES, minHealthy: "100%" }, { [SKIP_DURATION_IF_OFF]: "true" });
     const facts = factsOf(strict, failed(), T0, { host: hostOf() });
     assert.equal(decideNodeCheck(snapshotOf(strict, [facts]), T0).nodes[0]?.outcome, "threshold");
   });
-  it("the label that excludes a node holds", () => {
+  it("a skipped duration does not change the effect of the label that excludes a node", () => {
     const node = failed({}, { "remediation.medik8s.io/exclude-from-remediation": "true" });
     assert.equal(outcomeOf(node, hostOf()), "excluded");
   });
-  it("one control plane node at a time holds", () => {
+  it("a skipped duration does not change the limit of one control plane node at a time", () => {
     const busy = { controlPlaneBusy: ["z"] };
     assert.equal(outcomeOf(failed({}, controlPlane), hostOf(), {}, busy), "controlPlane");
   });
-  it("the lease of a maintenance tool holds", () => {
+  it("a skipped duration does not change the effect of the lease of a maintenance tool", () => {
     const deferral = { reason: "taken", untilMs: T0 + SECOND_MS, cause: "lease" as const };
     assert.equal(outcomeOf(failed(), hostOf(), { deferral }), "deferred");
   });
-  it("a stale view, and an older health check, hold", () => {
+  it("a skipped duration does not change the effect of a stale view or an older health check", () => {
     assert.equal(outcomeOf(failed(), hostOf(), {}, { blocked: "no news" }), "blocked");
     assert.equal(outcomeOf(failed(), hostOf(), { peerCheck: "x" }), "peerCheck");
   });
-  it("an upgrade that shows by the node alone holds", () => {
+  it("a skipped duration does not change the effect of an upgrade that only the node shows", () => {
     const node = failed();
     node.metadata.annotations = { [CURRENT_CONFIG]: "a", [DESIRED_CONFIG]: "b" };
     const platform = { isOkd: true, upgrading: undefined, hasTerminationHandler: false };
@@ -279,8 +279,8 @@ const recordOf = (name: string) => ({
   templateName: "x-template",
 });
 
-describe("the setting", () => {
-  it("the setting skips durations if it is true, and lets Ready nodes be remediated unless it is false", () => {
+describe("the annotation skip-duration-if-off", () => {
+  it("the annotation skip-duration-if-off skips durations if it is true, and lets Ready nodes be remediated unless it is false", () => {
     for (const [value, skips, begins] of [
       [undefined, false, true],
       ["false", false, false],
@@ -290,7 +290,7 @@ describe("the setting", () => {
       assert.deepEqual([value, skipsDurationIfOff, beginsEarly], [value, skips, begins]);
     }
   });
-  it("the setting has to be true for a host that is proven off to skip the duration of its node", () => {
+  it("the annotation skip-duration-if-off has to be true for a host that is proven off to skip the duration of its node", () => {
     const waits = policyOf({ unhealthyConditions: RULES });
     const [unhealthyCondition] = waits.unhealthyConditions;
     assert.ok(unhealthyCondition);
@@ -299,13 +299,13 @@ describe("the setting", () => {
     assert.equal(skipDuration(facts, policy, T0).state, "unhealthy");
     assert.equal(skipDuration(facts, waits, T0), health);
   });
-  it("the setting is named if its value cannot be read", () => {
+  it("the annotation skip-duration-if-off is named if its value cannot be read", () => {
     const spec = { selector: { matchLabels: { a: "b" } }, remediationTemplate: templateRef("X") };
     assert.deepEqual(compileNodePolicy(spec, { [SKIP_DURATION_IF_OFF]: "yes" }), {
       problem: "annotation ironfence.io/skip-duration-if-off: yes is neither true nor false",
     });
   });
-  it("the setting is reported once if it cannot have an effect", () => {
+  it("the annotation skip-duration-if-off is reported once if it cannot have an effect", () => {
     const { standing } = decideOn(nodeOf("a", "True", FAILED_MS), hostOf(), {}, { hostProblem: "no CRD" });
     assert.deepEqual(
       standing.map(({ reason, note }) => [reason, note]),

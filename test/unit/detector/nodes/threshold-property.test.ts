@@ -33,7 +33,7 @@ interface Model {
 }
 
 describe("budget", () => {
-  it("budget is never exceeded by remediations that start, however nodes flap, vanish and are relabelled", () => {
+  it("the budget is never exceeded by remediations that start, however nodes flap, vanish and are relabelled", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(

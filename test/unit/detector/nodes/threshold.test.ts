@@ -59,7 +59,7 @@ describe("threshold", () => {
     assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, absent: 0 }).isMet, false);
   });
 
-  it("threshold counts nodes that are absent for their remediation, so that deleting a Node buys no second one", () => {
+  it("the threshold counts nodes that their remediation has deleted, so that a deletion allows no second one", () => {
     const max = threshold("maxUnhealthy", 2);
     assert.equal(judgeThreshold(max, { selected: 3, healthy: 1, absent: 0 }).isMet, true);
     assert.equal(judgeThreshold(max, { selected: 3, healthy: 2, absent: 2 }).isMet, false);

@@ -56,8 +56,8 @@ function bareMetal(succeeded: string, action: string | undefined, deletionTimest
   return readRemediation(trimForHealthCheck(raw));
 }
 
-describe("attempt budget", () => {
-  it("attempt budget has a count and a window, which is not longer than attempts are remembered", () => {
+describe("the attempt budget", () => {
+  it("the attempt budget has a count and a window, which is not longer than attempts are remembered", () => {
     assert.deepEqual(parseAttemptBudget("5/24h"), { max: 5, windowMs: DAY_MS });
     assert.deepEqual(parseAttemptBudget("50/168h"), { max: 50, windowMs: 7 * DAY_MS });
     for (const text of ["", "5", "0/24h", "-1/24h", "51/24h", "5/", "5/0", "5/59s", "5/169h", "5/-1h", "five/24h"]) {
@@ -65,7 +65,7 @@ describe("attempt budget", () => {
     }
   });
 
-  it("attempt budget allows one more attempt while fewer than the maximum lie in the window, and then when the oldest leaves it", () => {
+  it("the attempt budget allows one more attempt while fewer than the maximum lie in the window, and then when the oldest leaves it", () => {
     const attempts = [1, 2, 3].map((hour) => ({ uid: `u${hour}`, startedMs: T0 + hour * 3_600_000 }));
     assert.equal(attemptAllowedAtMs({ max: 4, windowMs: DAY_MS }, attempts), -Infinity);
     assert.equal(attemptAllowedAtMs({ max: 3, windowMs: DAY_MS }, attempts), T0 + 3_600_000 + DAY_MS);
@@ -73,7 +73,7 @@ describe("attempt budget", () => {
     assert.equal(attemptAllowedAtMs(DEFAULT_ATTEMPT_BUDGET, []), -Infinity);
   });
 
-  it("attempt budget counts each remembered attempt and each existing remediation once", () => {
+  it("the attempt budget counts each remembered attempt and each existing remediation once", () => {
     const remediations = [remediationOf("a", { uid: "new", createdMs: T0 })];
     const remembered = [{ uid: "old", startedMs: T0 - 5_000 }];
     const attempts = countAttempts(remembered, remediations, T0);
@@ -85,7 +85,7 @@ describe("attempt budget", () => {
     assert.equal(mustRecord(attempts, remediations, countAttempts(attempts, remediations, T0)), false);
   });
 
-  it("attempt budget forgets attempts that are older than the longest window", () => {
+  it("the attempt budget forgets attempts that are older than the longest window", () => {
     const remembered = [
       { uid: "ancient", startedMs: T0 - 8 * DAY_MS },
       { uid: "kept", startedMs: T0 },
@@ -94,7 +94,7 @@ describe("attempt budget", () => {
     assert.equal(writeAttempts(new Map([["a", remembered]]), new Map(), T0), `{"a":"kept@${toTime(T0)}"}`);
   });
 
-  it("attempt budget remembers at most fifty, the newest", () => {
+  it("the attempt budget remembers at most fifty, the newest", () => {
     const remembered = Array.from({ length: 80 }, (_, index) => ({
       uid: `u${index}`,
       startedMs: T0 - 100_000 + index,

@@ -9,15 +9,15 @@ function object(kind: string, metadata: object, rest: object = {}): KubeObject {
 
 const owner = (kind: string): object => ({ ownerReferences: [{ apiVersion: "x/v1", kind, name: "all", uid: "o" }] });
 
-describe("what an agent reads that only observes", () => {
-  it("what an agent reads that only observes leaves out the status and the attempts of a NodeHealthCheck, and keeps the rest", () => {
+describe("the view of an agent that only observes", () => {
+  it("the view of an agent that only observes leaves out the status and the attempts of a NodeHealthCheck, and keeps the rest", () => {
     const annotations = { "ironfence.io/remediation-attempts": "{}", "ironfence.io/attempt-budget": "5/24h" };
     const read = readAsIfAlone(object("NodeHealthCheck", { annotations }, { spec: { minHealthy: 1 }, status: {} }));
     const kept = { "ironfence.io/attempt-budget": "5/24h" };
     assert.deepEqual(read, object("NodeHealthCheck", { annotations: kept }, { spec: { minHealthy: 1 } }));
   });
 
-  it("what an agent reads that only observes has no proof that another agent has stored of a host", () => {
+  it("the view of an agent that only observes has no proof that another agent has stored of a host", () => {
     const status = { powerState: "Off", offProof: {}, earlyOffProof: {}, owner: { name: "n1" } };
     assert.deepEqual(
       readAsIfAlone(object("FencingTarget", {}, { status })),
@@ -25,7 +25,7 @@ describe("what an agent reads that only observes", () => {
     );
   });
 
-  it("what an agent reads that only observes has no remediation of a health check, and those of others", () => {
+  it("the view of an agent that only observes leaves out remediations of health checks, and keeps others", () => {
     const made = ["NodeHealthCheck", "Machine"].map((kind) =>
       readAsIfAlone(object("FenceAgentsRemediation", owner(kind))),
     );
@@ -40,7 +40,7 @@ describe("what an agent reads that only observes", () => {
     }
   });
 
-  it("what an agent reads that only observes leaves out of a Machine what a health check has marked, in each form", () => {
+  it("the view of an agent that only observes leaves out of a Machine what a health check has marked, in each form", () => {
     const marks = ["HealthCheckSucceeded", "OwnerRemediated"].map((type) => ({ type, status: "False" }));
     const ready = { type: "Ready", status: "True" };
     const status = (own: object[]): object => ({

@@ -11,7 +11,7 @@ import type { KubeObject } from "../../../../src/kube/resource.ts";
 import { CHECK_UID, remediationOf } from "../nodes/builders.ts";
 
 describe("remediation of any vendor", () => {
-  it("remediation of any vendor belongs to the health check of that UID, not to one that has its name", () => {
+  it("a remediation of any vendor belongs to the health check of that UID, not to one that has its name", () => {
     const { object } = remediationOf("a");
     assert.equal(isOwnedBy(object, CHECK_UID), true);
     assert.equal(isOwnedBy(object, "a-later-check-of-that-name"), false);
@@ -19,7 +19,7 @@ describe("remediation of any vendor", () => {
     assert.equal(isOwnedBy(foreign, CHECK_UID), false);
   });
 
-  it("remediation of any vendor is read whatever its status looks like", () => {
+  it("a remediation of any vendor is read whatever its status looks like", () => {
     const metadata = { name: "n1", uid: "u", resourceVersion: "1" };
     for (const status of [undefined, 1, "x", [], { conditions: 3 }, { conditions: [null, { type: 1 }], attempt: [] }]) {
       const raw = { apiVersion: "fence.example/v1", kind: "Fence", metadata, status };
@@ -28,7 +28,7 @@ describe("remediation of any vendor", () => {
     }
   });
 
-  it("remediation of any vendor counts as changed only if a field changes that a health check reads", () => {
+  it("a remediation of any vendor counts as changed only if a field changes that a health check reads", () => {
     const annotations = { "remediation.medik8s.io/node-name": "n1" };
     const metadata = { name: "n1", uid: "u", resourceVersion: "1", annotations };
     const processing = { type: "Processing", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" };

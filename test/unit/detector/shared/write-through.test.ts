@@ -55,7 +55,7 @@ describe("write-through view", () => {
     through = new WriteThrough(view);
   });
 
-  it("write-through view shows a created object before the watch does, and once", () => {
+  it("a write-through view shows a created object before the watch does, and once", () => {
     through.wrote(version("1"), undefined, 0);
     assert.deepEqual(seen(), ["u1@1"]);
     view.show(version("1"));
@@ -64,7 +64,7 @@ describe("write-through view", () => {
     assert.deepEqual(seen(), ["u1@5"]);
   });
 
-  it("write-through view finds an object by its name, before the watch shows it and after", () => {
+  it("a write-through view finds an object by its name, before the watch shows it and after", () => {
     const found = (): string | undefined => through.get({ name: "a" })?.metadata.resourceVersion;
     assert.equal(found(), undefined);
     through.wrote(version("1"), undefined, 0);
@@ -74,7 +74,7 @@ describe("write-through view", () => {
     assert.equal(found(), "2");
   });
 
-  it("write-through view shows a patched object while the watch is behind, over several patches", () => {
+  it("a write-through view shows a patched object while the watch is behind, over several patches", () => {
     view.show(version("1"));
     through.wrote(version("2"), "1", 0);
     through.wrote(version("3"), "2", 0);
@@ -86,20 +86,20 @@ describe("write-through view", () => {
     assert.deepEqual(seen(), ["u1@4"]);
   });
 
-  it("write-through view believes the watch if its news came before the answer", () => {
+  it("a write-through view believes the watch if its news came before the answer", () => {
     view.show(version("3"));
     through.wrote(version("2"), "1", 0);
     assert.deepEqual(seen(), ["u1@3"]);
   });
 
-  it("write-through view does not bring back what was created and deleted before the answer came", () => {
+  it("a write-through view does not bring back what was created and deleted before the answer came", () => {
     view.show(version("1"));
     view.drop(version("1"));
     through.wrote(version("1"), undefined, 0);
     assert.deepEqual(seen(), []);
   });
 
-  it("write-through view knows for a while that an object has ended", () => {
+  it("a write-through view knows for a while that an object has ended", () => {
     view.show(version("1"));
     assert.equal(through.hasEnded("u1"), false);
     view.drop(version("1"));
@@ -108,13 +108,13 @@ describe("write-through view", () => {
     assert.equal(through.hasEnded("u1"), false);
   });
 
-  it("write-through view keeps a successor of the same name apart", () => {
+  it("a write-through view keeps a successor of the same name apart", () => {
     view.show(version("1", "old"));
     through.wrote(version("2", "new"), undefined, 0);
     assert.deepEqual(seen().sort(), ["new@2", "old@1"]);
   });
 
-  it("write-through view names what has not come back for long, and forgets it on request", () => {
+  it("a write-through view names what has not come back for long, and forgets it on request", () => {
     through.wrote(version("1"), undefined, 100);
     assert.deepEqual(through.unreportedSince(100), []);
     assert.equal(through.unreportedSince(101).length, 1);

@@ -208,7 +208,7 @@ describe("the clusters of nodes", () => {
     return { clusters, here, there, set, held: () => holders.size, connected };
   }
 
-  it("the clusters of nodes are each other's strangers: a namesake is another node, though its API server shows the very same object", () => {
+  it("the clusters of nodes keep namesakes apart, even if both API servers show the same object", () => {
     const { clusters, here, there, set, connected } = two();
     here.node("n1", "a");
     there.node("n0", "x");

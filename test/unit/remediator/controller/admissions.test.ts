@@ -36,7 +36,7 @@ function turnsAmong(
 }
 
 describe("an admission", () => {
-  it("an admission that was granted takes its place at once, before its beginning is stored", () => {
+  it("an admission that was granted occupies its slot at once, before its beginning is stored", () => {
     const [a, b] = [remediation("a"), remediation("b")];
     const admissions = turnsAmong([a, b]);
     admissions.ask(a);
@@ -60,7 +60,7 @@ describe("an admission", () => {
     assert.equal(admissions.of("uid-a")?.granted, false);
   });
 
-  it("an admission is not kept for who waits no longer", () => {
+  it("an admission is not kept for a remediation that no longer waits", () => {
     const [a, b, c] = [remediation("a"), remediation("b"), remediation("c")];
     const admissions = turnsAmong([a, b, c]);
     for (const asking of [a, b, c]) admissions.ask(asking);
@@ -110,7 +110,7 @@ describe("an admission", () => {
     assert.deepEqual(woken, ["a", "b", "b"]);
   });
 
-  it("an admission is to be had a minute after the place of another was first seen to lapse, by the monotonic clock", async () => {
+  it("an admission is granted a minute after the slot of another remediation was first seen to lapse, by the monotonic clock", async () => {
     const clock = new VirtualClock();
     const a = remediation("a");
     const late = formatAttempt(attempt({ action: "ForceOff", deadlineMs: clock.nowMs() - 600_000 }));
@@ -151,7 +151,7 @@ describe("an admission", () => {
     assert.deepEqual([admissions.of("uid-b")?.granted, admissions.of("uid-c")?.granted], [false, true]);
   });
 
-  it("an admission goes first to who may have been left with a host that is off", () => {
+  it("an admission goes first to a remediation that may have been left with a host that is off", () => {
     const inherited = formatAttempt(attempt({ action: "Inherited" }));
     const [a, b, heir] = [
       remediation("a"),

@@ -185,7 +185,7 @@ describe("the time of an intent", () => {
 });
 
 describe("a live read of the remediation", () => {
-  it("a live read of the remediation that the API server fails says so, and makes nothing known: all that waits for it would wait silently", async () => {
+  it("a live read of the remediation that fails is reported, because everything that waits for it would wait silently", async () => {
     const get = (): Promise<never> => Promise.reject(new KubeError("Unavailable", "etcd has no leader"));
     const { session, runtime, lines } = begin({ get });
     assert.equal(await refresh(runtime, session, new AbortController().signal), true, "it may well be there");

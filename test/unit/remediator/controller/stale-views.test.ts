@@ -73,7 +73,7 @@ describe("a view that may be stale", () => {
     await ended;
   });
 
-  it("a view that may be stale is not one whose problem passes, nor one that was never read: that waits, and says so", async () => {
+  it("a view that may be stale is not reported if its problem passes, or if it was never read, which is reported as a wait", async () => {
     view.problem = "the server ended the watch at once";
     await clock.advance(45_000);
     view.problem = undefined;

@@ -27,7 +27,7 @@ test("the stop switch holds power-offs before it has been read, and reports that
   assert.equal(maps.listenerCount, 0);
 });
 
-test("the switch stops while it exists, unless it says false in so many letters", () => {
+test("the stop switch holds power-offs while it exists, unless its value is false", () => {
   const world = new World();
   const stopSwitch = watchStopSwitch(world.runtime, NAMESPACE, new AbortController().signal);
   const put = (data: Record<string, string>): string | undefined => {
@@ -95,7 +95,7 @@ test("a pause whose end cannot be read as a time lasts until a user ends it", ()
   }
 });
 
-test("a switch of another namespace or name stops nothing", () => {
+test("a stop switch in another namespace or with another name holds nothing", () => {
   const world = new World();
   const stopSwitch = watchStopSwitch(world.runtime, NAMESPACE, new AbortController().signal);
   world.put<ConfigMap>(CONFIG_MAPS, "ironfence-pause", { data: { paused: "true" } }, "tenant");

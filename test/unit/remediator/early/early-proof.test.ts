@@ -91,7 +91,7 @@ describe("an early proof", () => {
     assert.ok(second - first >= 1_000, readAtMs.join(", "));
   });
 
-  it("an early proof is none if the BMC answers as another host than when it was last probed", async () => {
+  it("an early proof is not made if the BMC answers as another host than when it was last probed", async () => {
     const { why, readAtMs } = await prove({ isVerified: false });
     assert.equal(why, "the BMC answers as another host");
     assert.deepEqual(readAtMs, []);

@@ -59,13 +59,13 @@ describe("a wave of nodes that fall silent", () => {
     assert.equal(passed.pauseMs, 0);
   });
 
-  it("a wave that is not read in whole proves nothing, unless it has no more hosts", () => {
+  it("a wave proves nothing before its first 8 hosts were read, or all of them if it has fewer", () => {
     const wave = readings(3, 3);
     assert.equal(mayUse(wave, 1, 1_000), false);
     assert.equal(mayUse(wave, 0, 1_000), true);
   });
 
-  it("a wave ends 15 s after its first node fell silent: what falls silent later is another one", () => {
+  it("a wave ends 15 s after its first node fell silent, and a later node begins another wave", () => {
     const wave = readings(8, WAVE_SAMPLE);
     assert.equal(noteOverdue(wave, WAVE_MS), wave);
     assert.deepEqual(noteOverdue(wave, WAVE_MS + 1), { ...wave, beganMs: WAVE_MS + 1, read: 0, off: 0 });

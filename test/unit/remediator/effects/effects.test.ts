@@ -159,7 +159,7 @@ describe("a Node that is to be deleted", () => {
     assert.equal((await run(context, { do: "deleteNode" })).nodeDeleted, true);
   });
 
-  it("a Node that is to be deleted is not given what was saved of it", async () => {
+  it("a Node that is to be deleted does not get back what was saved of it", async () => {
     const node = createNode();
     const backup = { nodeUID: node.metadata.uid, labels: { rack: "r7" } };
     await run(start({ ...onRecord(node), backup }), { do: "restoreNode" });
@@ -258,7 +258,7 @@ describe("a mark", () => {
       return context;
     };
 
-    it("a mark that version 0.1.0 signed by an annotation alone comes off if that version chose the stored id, though a later one has stored the status since", async () => {
+    it("a mark that version 0.1.0 signed by an annotation alone is removed if that version chose the stored id, though a later one has stored the status since", async () => {
       await run(tainted(), { do: "untaint" });
       assert.equal(bears(OUT_OF_SERVICE), false);
     });
@@ -283,7 +283,7 @@ describe("a mark", () => {
     });
   });
 
-  it("a mark that is the quarantine comes off only if the live node is in a new boot, whatever a watch has shown", async () => {
+  it("a mark that is the quarantine is removed only if the live node is in a new boot, whatever a watch has shown", async () => {
     const node = createNode({ taints: [QUARANTINE], annotations: { [QUARANTINED_BY]: "uid/a1" } });
     const context = start(onRecord(node));
     assert.equal((await run(context, { do: "liftQuarantine" })).quarantineLifted, false);
@@ -322,7 +322,7 @@ describe("what is left on a node", () => {
 });
 
 describe("the finalizer", () => {
-  it("the finalizer of this remediation comes off alone", async () => {
+  it("the finalizer of a remediation is removed without a change of other finalizers", async () => {
     const context = start();
     await run(context, { do: "dropFinalizer" });
     assert.deepEqual(context.session.remediation.metadata.finalizers, ["example.com/other"]);

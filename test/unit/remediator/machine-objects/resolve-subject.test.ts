@@ -103,7 +103,7 @@ describe("the Machine that owns a remediation", () => {
     assert.equal(reasonOf(await read(runtime, { uid })), "MachineNotFound");
   });
 
-  it("the Machine that owns a remediation is one alone", async () => {
+  it("the Machine that owns a remediation is the only one", async () => {
     const { runtime, uid } = await world();
     assert.equal(reasonOf(await read(runtime, { uid }, { uid: "another", name: "m2" })), "SubjectMismatch");
   });

@@ -118,7 +118,7 @@ describe("an agent that is rolled back", () => {
     });
   }
 
-  it("an agent that is rolled back is refused what its schema does not know: this test can fail", () => {
+  it("an agent that is rolled back cannot store what its schema does not know", () => {
     const broken = structuredClone(present);
     const { attempt, timeline } = broken.properties ?? {};
     attempt?.properties?.["action"]?.enum?.push("Cycle");

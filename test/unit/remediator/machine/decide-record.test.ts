@@ -162,7 +162,7 @@ describe("the status that a decision stores", () => {
     assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 3 }, observations })?.orders, 3);
   });
 
-  it("a host that is not off any more is not stored as off, in its condition either", () => {
+  it("a host that is no longer off is not stored as off, neither in its power state nor in its condition", () => {
     const { status } = decide(
       snapshot({ state: "Releasing", observations: { taintCleared: true, power: READ_ON } }),
       NOW,

@@ -340,7 +340,7 @@ const tell = (changes: SnapshotChanges): string => told(decide(snapshot(changes)
 describe("decide", () => {
   for (const state of STATE_NAMES) {
     for (const event of Object.keys(EVENTS)) {
-      it(`decide gives the decision of the table in ${state} after ${event}`, async () => {
+      it(`decide gives the expected decision in ${state} after the event “${event}”`, async () => {
         const tookOver = tell(changesOf(state, event, false));
         const seenItAll = event === DEMOTED ? await demote(state) : tell(changesOf(state, event, true));
         assert.deepEqual([tookOver, seenItAll], TABLE[state][event]);

@@ -44,7 +44,7 @@ describe("the proof that a host is off", () => {
     assert.equal(recordReading(first, OFF, 200).provenAtMs, 200);
   });
 
-  it("the proof that a host is off does not come of readings of all devices, in which one that is off makes the Off", () => {
+  it("the proof that a host is off is not made by readings of all devices if only one of them is off", () => {
     const whole = recordWhole({ ...OFF, runs: true }, 300);
     assert.deepEqual([whole.offReads, whole.offAtMs, whole.provenAtMs], [0, undefined, undefined]);
     assert.equal(recordReading(whole, OFF, 400).provenAtMs, undefined);
@@ -59,7 +59,7 @@ describe("the proof that a host is off", () => {
     });
   }
 
-  it("the proof that a host is off does not come of two Offs with a failed reading between them", () => {
+  it("the proof that a host is off is not made by two Offs with a failed reading between them", () => {
     const failed = recordFailedReading(recordReading(NOTHING_READ, OFF, 100), 150);
     const again = recordReading(failed, OFF, 200);
     assert.equal(again.provenAtMs, undefined);
@@ -89,7 +89,7 @@ describe("a node's lease", () => {
   });
   const first = observeNodeLease(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000, IN_CONTACT);
 
-  it("a node's lease is not renewed by the first look", () => assert.equal(first.renewedAtMs, undefined));
+  it("a node's lease does not count as renewed by the first read", () => assert.equal(first.renewedAtMs, undefined));
 
   it("a node's lease is renewed when a newer time is seen, at the moment of seeing it", () => {
     assert.equal(
@@ -98,14 +98,14 @@ describe("a node's lease", () => {
     );
   });
 
-  it("a node's lease is not renewed by an event that is older than what was read", () => {
+  it("a node's lease does not count as renewed by an event that is older than what was read", () => {
     assert.equal(
       observeNodeLease(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       undefined,
     );
   });
 
-  it("a node's lease is not renewed by being gone: what was known of it stays", () => {
+  it("a node's lease does not count as renewed by being gone: what was known of it stays", () => {
     const gone = observeNodeLease(first, undefined, 7_000, 7_000, IN_CONTACT);
     assert.deepEqual(gone, { ...first, readAtMs: 7_000 });
   });
@@ -123,7 +123,7 @@ describe("a node's lease", () => {
     );
   });
 
-  it("a node's lease is not renewed by a change that leaves its time as it is", () => {
+  it("a node's lease does not count as renewed by a change that leaves its time as it is", () => {
     assert.equal(
       observeNodeLease(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       undefined,
@@ -138,7 +138,7 @@ describe("a node's lease", () => {
     );
   });
 
-  it("a node's lease is renewed at the first look by a later version, or another UID, than the one that was silent", () => {
+  it("a node's lease counts as renewed at the first read by a later version, or another UID, than the one that was silent", () => {
     const proven = { uid: "l1", resourceVersion: "9" };
     const look = (resourceVersion: string, uid?: string) =>
       observeNodeLease(
@@ -154,7 +154,7 @@ describe("a node's lease", () => {
     assert.deepEqual(look("9"), { ...first, readAtMs: 7_000 });
   });
 
-  it("a node's lease is not renewed by a first look at an older version than the one that was silent, nor by that one", () => {
+  it("a node's lease does not count as renewed by a first read of an older version than the one that was silent, nor by that one", () => {
     const proven = { uid: "l1", resourceVersion: "9" };
     const at = (known: ReturnType<typeof observeNodeLease> | undefined, read: Lease | undefined) =>
       observeNodeLease(known, read, 7_000, undefined, IN_CONTACT, proven);

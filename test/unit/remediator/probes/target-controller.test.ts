@@ -450,7 +450,7 @@ test("a host whose owner was deleted without a release is probed again", async (
   assert.equal(world.liveTarget("n1").status?.owner?.uid, uid, "a probe changes no owner");
 });
 
-test("another client's write in between is neither lost nor in the way", async (t) => {
+test("a write of another client in between is neither lost nor an obstacle", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   let races = 2;

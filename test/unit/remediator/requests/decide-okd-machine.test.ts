@@ -78,7 +78,7 @@ describe("a Machine that asks for external remediation", () => {
     assert.deepEqual(decide({ child: child({ phase: "PoweringOff" }) }), { do: "wait" });
   });
 
-  test("a Machine that asks for external remediation that does not ask gets none", () => {
+  test("a Machine that does not ask for external remediation gets no child", () => {
     assert.deepEqual(decide({ machine: machine({ annotations: {} }) }), { do: "wait" });
   });
 
@@ -105,7 +105,7 @@ describe("a Machine that asks for external remediation", () => {
     assert.deepEqual(decide({ machine: mirrored, child: powering }), { do: "wait" });
   });
 
-  test("a Machine that asks for external remediation does not bear a backup that is too large for an annotation", () => {
+  test("a Machine that asks for external remediation has no backup that is too large for an annotation", () => {
     const backup = { ...BACKUP, annotations: { big: "x".repeat(200_000) } };
     assert.deepEqual(decide({ child: child({ phase: "PoweringOn", backup }) }), { do: "wait" });
   });

@@ -423,7 +423,7 @@ describe("a Metal3Remediation of an OKD Machine", () => {
     assert.deepEqual(decideMetal3({ request: told, child: child(REPLACING), host: undefined }), { do: "wait" });
   });
 
-  test("a Metal3Remediation of an OKD Machine does not say so before", () => {
+  test("a Metal3Remediation of an OKD Machine does not report the deletion of the Machine before it happens", () => {
     const { replacement: _, ...before } = REPLACING;
     const waiting = request({ phase: "Waiting", lastRemediated: "2026-01-01T00:10:00Z" });
     const step = decideMetal3({ request: waiting, child: child(before), host: undefined });

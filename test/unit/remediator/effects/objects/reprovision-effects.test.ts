@@ -205,7 +205,7 @@ describe("a read of a Machine", () => {
     return machine;
   }
 
-  it("a read of a Machine reports its MachineSet, which makes another one", async () => {
+  it("a read of a Machine reports its MachineSet, which replaces the Machine", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     const found = await look(world, owner);
@@ -228,13 +228,13 @@ describe("a read of a Machine", () => {
     });
   }
 
-  it("a read of a Machine finds its MachineSet by a reference of a version that is served no more", async () => {
+  it("a read of a Machine finds its MachineSet by a reference of a version that is no longer served", async () => {
     const world = await World.create();
     const owner = { ...world.machineSet(), apiVersion: "cluster.x-k8s.io/v1alpha4" };
     assert.equal((await look(world, owner)).isReplaced, true);
   });
 
-  it("a read of a Machine takes a MachineSet that was created again under the same name as no owner", async () => {
+  it("a read of a Machine does not take a MachineSet that was created again under the same name for the owner", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     assert.equal((await look(world, { ...owner, uid: "an-older-one" })).isReplaced, false);
@@ -271,7 +271,7 @@ describe("a read of a Machine", () => {
     assert.equal((await world.run({ do: "examineMachine" }, { machine, target })).machine?.externallyProvisioned, true);
   });
 
-  it("a read of a Machine takes another one of its name for none", async () => {
+  it("a read of a Machine treats another Machine with its name as missing", async () => {
     const world = await World.create();
     const machine = { ...refOf(world.machine("m", undefined)), uid: "an-older-one" };
     assert.equal((await world.run({ do: "examineMachine" }, { machine })).machine?.state, "Gone");

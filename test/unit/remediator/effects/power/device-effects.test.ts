@@ -197,7 +197,7 @@ describe("a power order", () => {
     assert.deepEqual([order?.outcome, order?.problem, device], ["Rejected", undefined, undefined]);
   });
 
-  it("a power order is not sent once it may not be any more: it was stopped while its intent was being stored", async () => {
+  it("a power order is not sent if it was stopped while its intent was being stored", async () => {
     let sent = 0;
     const made = { ...context(() => Promise.resolve(void (sent += 1))), orderFacts: () => STOPPED };
     know(made.session, { identity: VERIFIED });
@@ -226,7 +226,7 @@ describe("a power order", () => {
     assert.equal(made.session.observations.order?.outcome, "Uncertain");
   });
 
-  it("a power order whose connection breaks a second time is believed by the host's state", async () => {
+  it("a power order whose connection breaks a second time is judged by the host's state", async () => {
     const previous: SentOrder = { attemptId: "a0", action: "ForceOff", outcome: "Rejected", atMs: 0 };
     assert.equal((await orderFails("Unreachable", previous)).session.observations.order?.outcome, "Uncertain");
   });
@@ -380,14 +380,14 @@ describe("a device that fails", () => {
     assert.deepEqual([device?.final, device?.retryAtMs], [true, 300_000]);
   });
 
-  it("a device that fails that refuses a password which was read a while ago is tried again, with what the Secret says then", async () => {
+  it("a device that refuses a password which was read a while ago is tried again with the present one of the Secret", async () => {
     const made = await orderFails("AuthFailed");
     assert.equal(made.session.observations.device?.final, false);
     await readPower(made, undefined, SIGNAL);
     assert.deepEqual([made.session.observations.device?.final, made.session.observations.device?.failures], [true, 1]);
   });
 
-  it("a device that fails is forgotten to have failed by the next success", async () => {
+  it("a device that fails counts as working again after the next success", async () => {
     const made = context(() => Promise.resolve());
     const device = { reason: "BMCBusy", message: "", final: false, failures: 3, retryAtMs: 0 } as const;
     know(made.session, { device });
@@ -409,7 +409,7 @@ describe("a reading that fails", () => {
   const failing = (): ReturnType<typeof context> =>
     context(() => Promise.reject(new BmcError("Unreachable", "bmc-1: away")));
 
-  it("a reading that fails ends the row that was to prove the host off", async () => {
+  it("a reading that fails breaks the series of Off readings that was to prove the host off", async () => {
     const made = failing();
     know(made.session, { power: { ...READ_OFF, offAtMs: NOW.monotonicMs } });
     await readPower(made, undefined, SIGNAL);
@@ -470,7 +470,7 @@ describe("an NMI of a remediation", () => {
     assert.deepEqual(await nmiOf(), ["Sent", 1]);
   });
 
-  it("an NMI of a remediation is not sent if the API server has dropped what says so: a restart would send another", async () => {
+  it("an NMI of a remediation is not sent if the API server has dropped the field that records it, since a restart would send another", async () => {
     assert.deepEqual(await nmiOf({ isStored: false }), ["NotSent", 0]);
   });
 

@@ -116,7 +116,7 @@ describe("a host", () => {
     await claiming;
   });
 
-  it("a host without an owner is taken", async () => {
+  it("a host without an owner is claimed", async () => {
     assert.deepEqual(await claim(undefined), {
       asked: ["claim for a"],
       claim: { owned: true, targetUid: "target-uid" },
@@ -204,7 +204,7 @@ describe("a host", () => {
     });
   });
 
-  it("a host whose target is gone is not taken", async () => {
+  it("a host whose target is gone is not claimed", async () => {
     const { context, session } = world(undefined, {});
     await claimHost({ ...context, host: undefined }, SIGNAL);
     assert.equal(session.observations.claim, undefined);
@@ -232,7 +232,7 @@ describe("who waits for a host", () => {
     assert.deepEqual(await look(siblings, stored), { asked: ["get y", "get z"], waiting: true });
   });
 
-  it("no remediation waits for a host if none does any more", async () => {
+  it("no successor is found if no remediation waits for the host any more", async () => {
     const siblings = [sibling("x", true), sibling("y", true)];
     assert.deepEqual(await look(siblings, { y: { uid: "uid-of-another", status: WAITING } }), {
       asked: ["get x", "get y"],

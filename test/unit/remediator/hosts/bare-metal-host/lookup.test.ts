@@ -283,7 +283,7 @@ describe("the BareMetalHost of a node", () => {
     }
   });
 
-  it("the BareMetalHost of a node is the one of the node's name, not if its providerID names another that no user has allowed", () => {
+  it("the BareMetalHost of a node is the one with the node's name, unless its providerID names another one, even without permission", () => {
     const [h1, n1] = [hostOf(), hostOf({ name: "n1" })];
     const locate = (providerID: string) => indexOf([h1, n1]).locate(localNode("n1"), nodeOf("n1", { providerID }));
     assert.equal(nameOf(locate("metal3://uid-n1")), "n1");
@@ -342,7 +342,7 @@ describe("a host that was taken", () => {
     assert.match(nameOf(index.locate(subject("worker-0"), node)), /^Ambiguous: .*used by Machine okd\/worker-1/);
   });
 
-  it("a host that was taken has strayed once its subject has another host", () => {
+  it("a claimed host no longer belongs to its subject once the subject has another host", () => {
     const index = indexOf([hostOf(), hostOf({ name: "h2" })], [machineOf("m1", "h2")]);
     assert.match(index.mismatchOf(hostOf(), ofMachine("m1"), undefined) ?? "", /BareMetalHost metal3\/h2 is/);
   });
@@ -391,7 +391,7 @@ describe("who powers a host", () => {
     });
   }
 
-  it("a power order is refused for no host that is provisioned, by its operator or from outside", () => {
+  it("a power order is not refused for a host that is provisioned, by its operator or externally", () => {
     assert.equal(powerOffRefusal(hostOf()), undefined);
     assert.equal(powerOffRefusal(hostOf({ status: { provisioning: { state: "externally provisioned" } } })), undefined);
   });

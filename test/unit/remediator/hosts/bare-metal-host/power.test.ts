@@ -190,7 +190,7 @@ const refusedFor = (reason: string) => (error: unknown) =>
   (error instanceof HostRefusal || error instanceof TargetError) && error.reason === reason;
 
 describe("the owner of a BareMetalHost", () => {
-  test("the owner of a BareMetalHost is one of those who ask at the same moment", async (fixture) => {
+  test("the owner of a BareMetalHost is exactly one of the remediations that claim it at the same moment", async (fixture) => {
     fixture.host();
     const host = await fixture.found();
     const owners = ["a", "b", "c"].map((name) => fixture.owner(name));
@@ -497,7 +497,7 @@ describe("a FencingTarget next to a BareMetalHost", () => {
     assert.match(await both(fixture, {}), says);
   });
 
-  test("a FencingTarget next to a BareMetalHost for one System does, whatever node it names", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost for one System makes both unusable, whatever node it names", async (fixture) => {
     fixture.host();
     assert.match(
       await both(fixture, { nodeName: "n2", address: "idrac-virtualmedia://h1/redfish/v1/Systems/1" }),
@@ -505,7 +505,7 @@ describe("a FencingTarget next to a BareMetalHost", () => {
     );
   });
 
-  test("a FencingTarget next to a BareMetalHost for one system UUID does, whatever node it names", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost for one system UUID makes both unusable, whatever node it names", async (fixture) => {
     const owner = JSON.stringify({ uid: "1", kind: "X", namespace: "a", name: "b", systemUUID: NODE_UUID });
     fixture.host({ annotations: { [HOST_OWNER]: owner } });
     assert.match(await both(fixture, { nodeName: "n2", identity: { systemUUID: NODE_UUID } }), says);

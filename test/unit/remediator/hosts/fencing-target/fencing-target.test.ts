@@ -288,7 +288,7 @@ test("a level is verified only once each of its devices has shown its identity",
   assert.deepEqual([...one.orders, ...twin.orders], []);
 });
 
-test("a host that its node contradicts when it is verified is another one from then on", async () => {
+test("a host that its node contradicts when it is verified counts as another host from then on", async () => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   world.target("n1", {}, { identity: { nodeName: "n1", systemUUID: uuid(1) } });

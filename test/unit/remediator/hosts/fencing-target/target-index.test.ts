@@ -42,7 +42,7 @@ describe("FencingTargets that point at one BMC", () => {
     assert.equal(index.deviceCount, 3);
   });
 
-  it("FencingTargets that point at one BMC do so no more once one has been corrected", () => {
+  it("FencingTargets that point at one BMC are no longer competitors once one has been corrected", () => {
     const index = new TargetIndex(NAMESPACE);
     for (const name of ["a", "b"]) index.apply({ type: "added", object: target(name, "redfish://bmc") });
     index.apply(updated(target("b", "redfish://other")));

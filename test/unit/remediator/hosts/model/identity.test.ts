@@ -140,7 +140,7 @@ test("verification None accepts an unknown identity and refuses a mismatch", () 
   assert.ok(!verdict.verified && verdict.reason === "Mismatch");
 });
 
-test("one device of another host condemns the others", () => {
+test("one device of another host makes the whole host a mismatch", () => {
   const target = new World().target("n1", { identity: { verification: "Required", systemUUID: A } });
   const verdict = identityJudge(
     target,

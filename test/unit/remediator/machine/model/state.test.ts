@@ -86,7 +86,7 @@ describe("a stored state", () => {
   });
 });
 
-describe("a place among the hosts that are remediated at once", () => {
+describe("a slot of the limit on concurrent hosts", () => {
   const DUE = formatAttempt(attempt({ action: "ForceOff", deadlineMs: NOW.epochMs + 1_000 }));
   const waiting = (reason: string, overdueMs = -1_000): string =>
     slotOf(
@@ -100,7 +100,7 @@ describe("a place among the hosts that are remediated at once", () => {
       NOW.epochMs,
     );
 
-  it("a place among the hosts that are remediated at once is held from the read before the power-off until the host reads On", () => {
+  it("a slot of the limit on concurrent hosts is held from the read before the power-off until the host reads On", () => {
     const held = STATE_NAMES.filter((phase) => slotOf({ phase, attempt: DUE }, NOW.epochMs) === "Held");
     const states = ["PoweringOff", "PoweringOn", "Provisioning", "Releasing", "Undoing", "Verifying"];
     assert.deepEqual(held.toSorted(), states);
@@ -108,7 +108,7 @@ describe("a place among the hosts that are remediated at once", () => {
     assert.equal(slotOf({ phase: "Undoing", attempt: on }, NOW.epochMs), "None");
   });
 
-  it("a place among the hosts that are remediated at once lapses if it waits for a cluster or an API, or is past its deadline, and not while an operator holds it", () => {
+  it("a slot of the limit on concurrent hosts lapses if it waits for a cluster or an API, or is past its deadline, and not while an operator holds it", () => {
     assert.deepEqual(
       [waiting("ClusterUnreachable"), waiting("ApiFailing"), waiting("BMCBusy", 1), waiting("BMCBusy")],
       ["Lapsing", "Lapsing", "Lapsing", "Held"],
@@ -136,6 +136,6 @@ describe("a remediation that undoes what it did", () => {
     assert.deepEqual([undoing("ForceOff", -1_000), undoing("ForceOff", 1_000)], [true, false]);
   });
 
-  it("a remediation that undoes what it did does not if it has begun nothing", () =>
+  it("a remediation that undoes what it did does not count among those under way if it has begun nothing", () =>
     assert.equal(undoing("None", -1_000), false));
 });

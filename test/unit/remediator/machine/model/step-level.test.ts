@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stepLevel } from "../../../../../src/remediator/machine/model/decision/step-level.ts";
 
-test("a node that was not fenced and a wrong host are errors, waits and deletions warnings, a good course is neither", () => {
+test("the log reports an unfenced node and a wrong host as errors, waits and deletions as warnings, and other steps as neither", () => {
   const cases = [
     ["Failed", "Warning", "BMCAuthenticationFailed", "error"],
     ["Undoing", "Warning", "WrongHost", "error"],

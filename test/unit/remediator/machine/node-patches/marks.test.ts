@@ -81,7 +81,7 @@ describe("our marks on a node", () => {
     assert.deepEqual(after.spec.taints, [other]);
   });
 
-  it("our marks on a node of another remediation come off only for the owner of the host", () => {
+  it("our marks on a node of another remediation are removed only for the owner of the host", () => {
     const before = marked([...by("other"), QUARANTINE], { [FENCED_BY]: "other/a9", [QUARANTINED_BY]: "other/a9" });
     const off = { outOfService: "off", quarantine: "off" } as const;
     assert.deepEqual(markPatch(before, off, "", "uid"), []);

@@ -67,7 +67,7 @@ describe("admissions", () => {
     assert.deepEqual(told, { granted: false, reason: "WaitingForTurn", message });
   });
 
-  it("admissions are not kept by one that has given its place back, and yet etcd counts it as a member that is not up", () => {
+  it("an admission is not kept by a remediation that has given back its slot, although etcd counts its member as down", () => {
     const back = contender("a", { node: "a", holdsSlot: false });
     const next = contender("b", { node: "b" });
     assert.deepEqual(outcome(admit([back], [next], { ...ANY, hosts: 1 }, () => [])).begin, ["b"]);
@@ -94,7 +94,7 @@ describe("admissions", () => {
     });
   });
 
-  it("admissions go first to who may have been left with a host that is off", () => {
+  it("admissions go first to a remediation that may have been left with a host that is off", () => {
     const waiting = [contender("a"), contender("b", { createdAtMs: 5, inherits: true })];
     assert.deepEqual(outcome(admit([], waiting, { ...ANY, hosts: 1 }, () => [])), {
       begin: ["b"],

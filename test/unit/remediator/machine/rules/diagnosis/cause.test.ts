@@ -99,7 +99,7 @@ describe("the judgement of what a BMC shows", () => {
     assert.equal(judge([], { lastResetMs: OUTAGE.orderedAtMs }).lastReset, undefined);
   });
 
-  it("the judgement of what a BMC shows takes nothing for the cause that the NMI of the agent itself has made", () => {
+  it("the judgement of what a BMC shows does not take an entry from the agent's own NMI for the cause", () => {
     const nmiAtMs = LOST + 61_000;
     const found = { clockAheadMs: 0, sensors: [], lastResetMs: undefined, incomplete: undefined };
     const judgeAfterNmi = (entries: readonly BmcLogEntry[]): ReturnType<typeof judgeEvidence> =>

@@ -77,14 +77,14 @@ describe("a remediation without status that is older than 10 minutes", () => {
     assert.deepEqual([status?.phase, status?.node?.wasReady], ["Verifying", false]);
   });
 
-  it("a remediation without status that is older than 10 minutes is looked at again at once when its node becomes Ready, or is Ready no more", () => {
+  it("a remediation without status that is older than 10 minutes is evaluated again at once when its node becomes Ready, or is no longer Ready", () => {
     assert.equal(toldOf(old({}, { ...READY, isReady: false })), "examineRequest");
     assert.equal(toldOf(old({}, { ...READY, isReady: false, atMs: NOW.monotonicMs - 500 })), "addFinalizer");
     assert.equal(toldOf(old({}, READY, { other: { node: node({ ready: "Unknown" }) } })), "examineRequest");
     assert.equal(toldOf(old({}, READY, { other: { node: node({ ready: "True" }) } })), "stay (StaleRequest)");
   });
 
-  it("a remediation without status that is older than 10 minutes waits, too, if an attempt was stored by a wait before its node was looked at", () => {
+  it("a remediation without status that is older than 10 minutes waits, too, if an attempt was stored by a wait before its node was read", () => {
     assert.equal(told(decide(snapshot(old()), NOW), "Resolving"), "stay (StaleRequest)");
   });
 
