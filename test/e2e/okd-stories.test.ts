@@ -389,7 +389,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
       return (await childOf(name)) === undefined && (await holdsOf(name)).length === 0;
     });
     await explain("another one is healthy", async () => isReady(successorOf(name)));
-    assert.equal(world.rack.host(name).power, "Off", "no agent powers a host that was given back");
+    assert.equal(world.rack.host(name).power, "Off", "no agent powers a host that was released");
   });
 
   void test("a Machine on an externally provisioned host is never deleted, and its host is left on", async () => {

@@ -145,7 +145,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     await look.explain("nothing is left of its remediation", async () => {
       return (await remediationOf(name)) === undefined && (await look.holdsOf(name)).length === 0;
     });
-    assert.equal(world.rack.host(name).power, "Off", "no agent powers a host that was given back");
+    assert.equal(world.rack.host(name).power, "Off", "no agent powers a host that was released");
   });
 
   void test("a worker that is back before its power-off keeps its power and its Machine", async () => {

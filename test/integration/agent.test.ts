@@ -52,7 +52,7 @@ describe("the agent", () => {
   const holder = (): string =>
     kube.server.collection<Lease>(LEASES).get({ namespace: NAMESPACE, name: "ironfence" })?.spec.holderIdentity ?? "";
 
-  it("the agent leads, serves probes and metrics, and gives its lease back when asked to stop", async () => {
+  it("the agent leads, serves probes and metrics, and releases its lease when asked to stop", async () => {
     const agent = start("first");
     await until(agent, "it leads", () => holder() !== "");
     const probes = await until(agent, "it serves probes", () => addressIn(agent, "serving probes"));

@@ -180,7 +180,7 @@ describe("detector: the lease of a node", () => {
     await world.until("told", () => world.told("RemediationSkipped").length === 1);
     assert.equal(world.leases().length, 1);
     world.ready("n1", "True");
-    await world.until("given back", () => world.leases().length === 0, 2_000);
+    await world.until("the lease is released", () => world.leases().length === 0, 2_000);
   });
 });
 

@@ -495,7 +495,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
     assert.deepEqual(world.fenceNames(), ["skipped"]);
   });
 
-  it("a machine of a paused cluster is left alone, whether it is unhealthy or well again", async () => {
+  it("a machine of a paused cluster is left alone, whether it is unhealthy or healthy again", async () => {
     const world = await serve(2);
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);

@@ -16,7 +16,7 @@ function createCheck(world: World, spec: Record<string, unknown>): void {
 }
 
 describe("the metric of a health check that is held", () => {
-  it("the metric of a health check that is held shows a threshold that is not met, and is well again when enough nodes are healthy", () =>
+  it("the metric of a health check that is held shows a threshold that is not met, and clears when enough nodes are healthy", () =>
     World.run({ detector: true }, async (world) => {
       createCheck(world, { minHealthy: "100%" });
       await world.clock.advance(5_000);

@@ -56,7 +56,7 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
-  it("a reprovision gives the labels back before the node is Ready", () =>
+  it("a reprovision restores the labels before the node is Ready", () =>
     World.run({}, async (world) => {
       await dress(world);
       await world.hang("n1");

@@ -97,7 +97,7 @@ describe("watches that stay open and silent, as with a stuck watch cache", () =>
       world.server.faults.clear();
     }));
 
-  it("watches that stay open without events, as with a stuck watch cache, that stop during a fence hold nothing up for long", () =>
+  it("watches that stay open without events, as with a stuck watch cache, delay a fence only for a short time", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);

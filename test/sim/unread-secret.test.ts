@@ -38,7 +38,7 @@ for (const status of [403, 504]) {
         world.assertClean();
       }));
 
-    it(`a Secret that answers ${status} after a restart does not have an undo give up, which powers the host on as soon as it can be read`, () =>
+    it(`a Secret that answers ${status} after a restart does not end an undo, which powers the host on as soon as the Secret can be read`, () =>
       World.run({}, async (world) => {
         await fence(world);
         const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };

@@ -164,7 +164,7 @@ async function inTime(
   run: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const tryMs = Math.min(UNTAINT_TRY_MIN_MS * 2 ** session.apiFailures.failuresOf(call), UNTAINT_TRY_MAX_MS);
-  const what = `taking the out-of-service taint off node ${session.nodeName ?? ""}`;
+  const what = `removing the out-of-service taint from node ${session.nodeName ?? ""}`;
   try {
     await withDeadline(runtime.clock, what, tryMs, signal, run);
   } catch (error) {

@@ -89,7 +89,7 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
       tryMs.set(key, Math.min(withinMs * 2, TRY_MAX_MS));
       await withDeadline(
         runtime.clock,
-        `taking the out-of-service taint off node ${key}`,
+        `removing the out-of-service taint from node ${key}`,
         withinMs,
         running,
         (signal) => takeOff(deps, id, signal),

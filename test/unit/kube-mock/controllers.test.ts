@@ -115,7 +115,7 @@ class World {
   }
 }
 
-test("a node that goes silent is Unknown after the grace period, tainted, and clean again when it is back", async () => {
+test("a node whose kubelet stops is Unknown after the grace period and tainted, and is untainted when it is back", async () => {
   const world = new World();
   world.addNode("a");
   await world.clock.advance(60_000);

@@ -205,7 +205,7 @@ test("the lease is held until the work has ended on a clean stop, and then relea
   await settle();
 });
 
-test("work that ends by itself gives the lease back, and its error is passed on", async () => {
+test("work that ends by itself releases the lease, and its error is passed on", async () => {
   const fine = candidate("a", { lead: async () => undefined });
   await settle();
   assert.equal(await fine.result, undefined);
@@ -320,7 +320,7 @@ test("work that does not stop after a loss is left behind before the lease can b
   assert.equal(endedMs, 15_000, "one lease duration after the last renewal was sent");
 });
 
-test("work that does not stop when asked to ends the process without giving the lease back", async () => {
+test("work that does not stop when asked to ends the process without a release of the lease", async () => {
   const a = candidate("a", { lead: () => new Promise(() => undefined) });
   await settle();
   a.stop.abort();

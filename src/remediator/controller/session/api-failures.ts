@@ -21,7 +21,7 @@ const TAINT_FORGOTTEN_AFTER_MS = 80_000;
  */
 const URGENT_TRIES = 60;
 
-/** The calls that take our out-of-service taint off. They are urgent, whatever else fails. */
+/** The calls that remove our out-of-service taint. They are urgent, whatever else fails. */
 const TAKES_TAINT_OFF: ReadonlySet<ApiCall> = new Set<ApiCall>(["untaint", "swapMarks", "clearMarks"]);
 
 export function takesTaintOff(call: ApiCall): boolean {

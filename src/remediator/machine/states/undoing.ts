@@ -15,7 +15,7 @@ import { powerOffAnnotation } from "../../../api/metal3/metal3.ts";
 import { restorePower } from "./undoing-power.ts";
 
 /**
- * Undoes what was done, in a safe order: takes the out-of-service taint off, clears the boot override, powers the host
+ * Undoes what was done, in a safe order: removes the out-of-service taint, clears the boot override, powers the host
  * on, removes the quarantine, releases the host, and then stores the verdict. If a successor waits for the host, the
  * host is handed over with its power as it is: the successor proves it off and powers it on.
  */

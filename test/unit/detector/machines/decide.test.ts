@@ -291,7 +291,7 @@ describe("a MachineHealthCheck", () => {
     assert.ok(reportedBy(afterwards).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
-  it("a MachineHealthCheck shows on the health check of v1beta1 what v1beta2 shows on machines", () => {
+  it("a MachineHealthCheck of v1beta1 shows in its own status what one of v1beta2 shows on machines", () => {
     const reference = { apiVersion: "fence.example/v1", kind: "FenceTemplate", name: "t" };
     const check = checkOf({ version: "v1beta1", spec: { remediation: undefined, remediationTemplate: reference } });
     const machine = machineOf("m0", { version: "v1beta1" });

@@ -88,7 +88,7 @@ describe("an early remediation", () => {
     });
   }
 
-  it("an early remediation is not created if more nodes have fallen silent than the threshold permits", async () => {
+  it("an early remediation is not created if more nodes have stopped renewing their leases than the threshold permits", async () => {
     assert.deepEqual(await create({ mayStartEarly: false }), { created: 0, events: ["leaseTaken"] });
   });
 });

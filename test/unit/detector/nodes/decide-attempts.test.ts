@@ -227,7 +227,7 @@ describe("the attempt budget of decide", () => {
     return decideNodeCheck(snapshotOf(policy, [unhealthy("a", { attempts }, {}, policy)]), T0);
   };
 
-  it("the attempt budget of decide leaves a node to the operator once its attempts are spent, with a condition, an event and a time", () => {
+  it("the attempt budget of decide leaves a node to the operator once its attempts are used up, with a condition, an event and a time", () => {
     const { actions, nodes, standing, status, nextCheckMs } = after(3_500_000, 60_000);
     assert.deepEqual([actions, nodes[0]?.outcome, nextCheckMs], [[], "budgetSpent", T0 + 100_000]);
     assert.deepEqual(

@@ -38,7 +38,7 @@ describe("a Node whose status makes no sense", () => {
     assert.deepEqual(sent, [[{ op: "remove", path: "/spec/taints" }]]);
   });
 
-  it("a Node whose status makes no sense is not taken for one that can be judged", async () => {
+  it("a Node whose status makes no sense is not judged", async () => {
     await assert.rejects(getNode(serving({ conditions: [5] }).client, "n1", SIGNAL), (error) =>
       isKubeError(error, "BadResponse"),
     );

@@ -28,7 +28,7 @@ function readings(off: number, count: number, wave: Wave = noteOverdue(NO_WAVE, 
   return next;
 }
 
-describe("a wave of nodes that fall silent", () => {
+describe("a wave of nodes that stop renewing their leases", () => {
   it("a wave has no more than 8 of its hosts read before those readings are in", () => {
     assert.equal(mayRead(readings(0, 0), WAVE_SAMPLE - 1, 1_000), true);
     assert.equal(mayRead(readings(0, 0), WAVE_SAMPLE, 1_000), false);
@@ -65,7 +65,7 @@ describe("a wave of nodes that fall silent", () => {
     assert.equal(mayUse(wave, 0, 1_000), true);
   });
 
-  it("a wave ends 15 s after its first node fell silent, and a later node begins another wave", () => {
+  it("a wave ends 15 s after the first of its nodes became overdue, and a later node begins another wave", () => {
     const wave = readings(8, WAVE_SAMPLE);
     assert.equal(noteOverdue(wave, WAVE_MS), wave);
     assert.deepEqual(noteOverdue(wave, WAVE_MS + 1), { ...wave, beganMs: WAVE_MS + 1, read: 0, off: 0 });

@@ -35,7 +35,7 @@ async function shown(views: Partial<MetricViews>): Promise<string[]> {
 const viewOf = <T>(...objects: T[]) => ({ values: () => objects.values() });
 
 describe("the metrics of the remediator's views", () => {
-  it("the metrics of the remediator's views count FencingTargets by the reason of Ready, those without one and those of another version included", async () => {
+  it("the metrics of the remediator's views count FencingTargets by the reason of Ready, also those without a reason or of another version", async () => {
     const targets = viewOf(target("a", "Usable"), target("b", "Usable"), target("c", "Timeout"), target("d"));
     assert.deepEqual(await shown({ targets }), [
       'ironfence_fencing_targets{reason="Usable"} 2',
@@ -87,7 +87,7 @@ describe("the metrics of the remediator's views", () => {
     ]);
   });
 
-  it("the metrics of the remediator's views count remediations that are held by why, not those that proceed or have a verdict", async () => {
+  it("the metrics of the remediator's views count held remediations by the cause, and no remediation that proceeds or has a verdict", async () => {
     const remediations = viewOf(
       remediation("Resolving", "WaitingForTurn"),
       remediation("Verifying", "Paused"),

@@ -157,7 +157,7 @@ export const UNKNOWN_RECHECK_MS = 10_000;
 export const API_REPORT_AFTER_MS = 20_000;
 /** Interval between warnings about failing API calls: Kubernetes Events are kept for an hour. */
 export const API_REPEAT_MS = 10 * 60_000;
-/** Longest backoff between tries to take our out-of-service taint off, Retry-After included: the host may be on. */
+/** Longest backoff between tries to remove our out-of-service taint, Retry-After included: the host may be on. */
 export const UNTAINT_RETRY_MAX_MS = 1_000;
 /**
  * How long the first try to remove the taint may last. Each further try gets twice the time, up to MAX, because the

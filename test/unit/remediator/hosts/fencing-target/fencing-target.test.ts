@@ -559,7 +559,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
     assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { devices }), true);
   });
 
-  it("a Secret without the annotation, of a host that 0.1.0 has taken, counts no more once the Secret says where it may go", async () => {
+  it("a Secret without the annotation, of a host that 0.1.0 has taken, no longer counts once the Secret has the annotation", async () => {
     for (const annotation of ["", "redfish://other.example"]) {
       assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { annotation }), false);
     }

@@ -109,7 +109,7 @@ describe("admissions", () => {
     assert.deepEqual(outcome(admit([], late, { ...ANY, hosts: 1 }, () => [])), { begin: ["a"], wait: ["b"] });
   });
 
-  it("admissions go first to it, however many hosts of its zone are under way", () => {
+  it("admissions go first to a remediation that inherits a host that may be off, however many hosts of its zone are under way", () => {
     const busy = [contender("busy", { zone: "r1" })];
     const waiting = [contender("a", { zone: "r2" }), contender("b", { zone: "r1", createdAtMs: 5, inherits: true })];
     assert.deepEqual(outcome(admit(busy, waiting, { ...ANY, hosts: 2 }, () => [])), {
