@@ -226,7 +226,7 @@ describe("ironfence enroll", () => {
       assertRefused(world, await enroll(world, { onNote }), /node n2 is not Ready, or in a new boot/);
     }));
 
-  it("outlets are not enrolled if a PDU says at the end that they are others than at the beginning", () =>
+  it("outlets are not enrolled if their PDU reports another identity at the end than at the beginning", () =>
     inMaintenance({}, async (world) => {
       const onNote = (note: string): void => {
         if (note.includes("silent for 60 s")) world.devices.pdus.outlet(SECOND).pdu = "SN-PDU-2";

@@ -110,7 +110,7 @@ export const LISTS: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "all pages of a list show the state of the first",
+    name: "all pages of a list show the state at the time of the first page",
     run: async (api) => {
       await createFive(api);
       const path = `${api.core("secrets")}?limit=2`;

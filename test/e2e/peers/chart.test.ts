@@ -111,7 +111,7 @@ void describe("the chart", () => {
     await assert.rejects(render({ leaseNamespace: { name: "kube-system" } }), /name another namespace/);
   });
 
-  void test("labels of the values that are also the chart's render once, and the chart's win", async () => {
+  void test("a label that both the values and the chart set is rendered once, with the value of the chart", async () => {
     const own = { "app.kubernetes.io/instance": "other", "app.kubernetes.io/component": "other", team: "metal" };
     const tls = { enabled: true, existingSecret: "tls" };
     const rendered = await render({

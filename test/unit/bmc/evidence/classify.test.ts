@@ -283,7 +283,7 @@ describe("the classification of log entries", () => {
     assert.equal(parseEntry("SEL", body, undefined)?.text, "CPU 1 thermal trip at 104 C");
   });
 
-  it("the classification of log entries bounds what the arguments of a registry make of a message", () => {
+  it("the classification of log entries limits the length of a message with the arguments of a registry", () => {
     // Without a bound, the text would exceed the maximum length of a string.
     const body = { Id: "1", Message: "%1".repeat(40_000), MessageArgs: ["DIMM ".repeat(220_000)] };
     assert.equal(parseEntry("SEL", body, undefined)?.topic, "Memory");
@@ -291,7 +291,7 @@ describe("the classification of log entries", () => {
     assert.equal(parseEntry("SEL", within, undefined)?.text.length, TEXT_MAX);
   });
 
-  it("the classification of log entries looks at no more of a text than a bound", () => {
+  it("the classification of log entries reads only the beginning of a long text", () => {
     const late = `${"- ".repeat(WORDS_MAX / 2)}uncorrectable DIMM error`;
     assert.equal(topicOfWords(late), "None");
     assert.equal(rankOf(late, undefined), 0);

@@ -110,7 +110,7 @@ test("no datagram makes a parser fail, whatever is in it", () => {
   );
 });
 
-test("an answer is distinguished from answers to anything else", () => {
+test("an answer is not taken for the answer to another request", () => {
   const request = { netFn: 0x00, command: 0x01, data: [] };
   fc.assert(
     fc.property(
