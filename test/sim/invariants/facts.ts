@@ -63,7 +63,10 @@ export interface Facts {
   readonly waits: ReadonlyMap<string, Wait>;
   /** By UID of a failed remediation, the agent that stored the failure before this step. */
   readonly failedBy: ReadonlyMap<string, { agent: string; atMs: number }>;
-  /** By UID of a remediation, its node as first stored by an agent. */
+  /**
+   * By UID of a remediation, its node as first stored by an agent. If an agent has created the remediation, the node at
+   * the creation counts as well.
+   */
   readonly begun: ReadonlyMap<
     string,
     { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }

@@ -3,6 +3,7 @@ import type { Rack } from "../../../hack/rack/rack.ts";
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import { CONFIRM, NODE_NAME } from "../../../src/api/names/annotations.ts";
 import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../../src/api/okd/okd-machine.ts";
 import type { NodeHealthCheck } from "../../../src/api/ironfence/node-health-check.ts";
 import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/agent/installation.ts";
@@ -65,6 +66,8 @@ export class Observer {
     string,
     { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }
   >();
+  /** By UID of a remediation that an agent has created for a node, that node at the creation. */
+  readonly #created = new Map<string, Node>();
   /** By UID of a remediation with a status, whether it was stale when it got its first status. */
   readonly #stale = new Map<string, boolean>();
   readonly #readySince = new Map<string, { bootID: string; sinceMs: number }>();
@@ -321,6 +324,7 @@ export class Observer {
         return keep(this.#checks, name);
       case "BareMetalRemediation":
         this.#remediations.set(uid, object as BareMetalRemediation);
+        if (type === "ADDED") this.#learnCreated(object as BareMetalRemediation);
         this.#learnBegun(object as BareMetalRemediation);
         this.#learnWait(object as BareMetalRemediation);
         if (type === "DELETED") this.#present.delete(uid);
@@ -366,6 +370,12 @@ export class Observer {
     else if (!this.#heldSinceMs.has(what)) this.#heldSinceMs.set(what, this.#clock.monotonicMs());
   }
 
+  /** What the agent knew of the node counts, whatever is stored later: the node may have come back in the meantime. */
+  #learnCreated({ metadata }: BareMetalRemediation): void {
+    const node = this.#nodes.get(metadata.annotations?.[NODE_NAME] ?? "");
+    if (this.actor !== undefined && node !== undefined) this.#created.set(metadata.uid, node);
+  }
+
   #learnBegun(remediation: BareMetalRemediation): void {
     const { metadata, status } = remediation;
     if (status === undefined) return;
@@ -375,7 +385,15 @@ export class Observer {
     // The facts contain no nodes of other clusters.
     const isElsewhere = cluster !== undefined && cluster.own !== true;
     if (isElsewhere || wasReady === undefined || name === undefined || this.#begun.has(metadata.uid)) return;
-    this.#begun.set(metadata.uid, { node: name, bootID, wasReady, isStale: wasStale });
+    const created = metadata.annotations?.[CONFIRM] === metadata.uid ? undefined : this.#created.get(metadata.uid);
+    const bootAtCreation = created?.status.nodeInfo?.bootID ?? bootID;
+    const wasReadyAtCreation = created === undefined || readyBoot(created) === bootID;
+    this.#begun.set(metadata.uid, {
+      node: name,
+      bootID: bootAtCreation,
+      wasReady: wasReady && wasReadyAtCreation,
+      isStale: wasStale,
+    });
   }
 
   /** Tracks targets. A target that was deleted or changed to another node cannot help a host that is off. */
