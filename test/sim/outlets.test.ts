@@ -5,11 +5,13 @@ import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import type { HostSpec } from "../../hack/rack/host.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
+import { sleep } from "../../src/runtime/clock.ts";
 import { HOLDS, holdDuringIdentification } from "./holds.ts";
 import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const [FIRST, SECOND] = OUTLETS;
+const NEVER = new AbortController().signal;
 
 /** A host with a dead BMC, and its enrolled outlets on level 2. */
 async function withDeadBmc(
@@ -87,6 +89,28 @@ describe("a host with enrolled outlets", () => {
         world.assertClean();
       },
       { host: { restorePolicy: "AlwaysOff" } },
+    ));
+
+  it("a host that stays off when its power returns is powered on in time through a BMC that answers slowly while it starts", () =>
+    World.run(
+      { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },
+      async (world) => {
+        giveOutlets(world, "n1");
+        storeEnrolment(world, "n1");
+        await world.hang("n1");
+        world.faults.refuses.add("n1 ForceOff");
+        world.remediate("n1", { ...QUICK, powerOffTimeout: "120s", powerOnTimeout: "120s" });
+        await world.until("it is off", () => world.rack.host("n1").power === "Off");
+        for (const call of ["identify", "readPower", "On"] as const) {
+          world.faults.meanwhile.set(`n1 ${call}`, () => sleep(world.clock, 3_000, NEVER));
+        }
+        await world.phase("n1", "Succeeded");
+        assert.match(messagesOf(world), /the host reads On/);
+        assert.deepEqual(world.powerLog, ["n1 On"]);
+        world.faults.meanwhile.clear();
+        await world.clock.advance(3_000);
+        world.assertClean();
+      },
     ));
 
   it("a host that boots for longer than its power-on may take, and whose BMC stays dead, ends well", () =>

@@ -282,6 +282,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "",
     OUTLETS_SIM,
   ),
+  mutant(
+    "starting-bmc-unheard",
+    "bmc/topology/level-deadlines",
+    "a host that stays off when its power returns is powered on through a BMC that answers slowly while it starts",
+    "export const STARTING_BMC_MS = 8_000;",
+    "export const STARTING_BMC_MS = 2_000;",
+    OUTLETS_SIM,
+  ),
   // What enrols them.
   mutant(
     "enrolled-in-same-boot",

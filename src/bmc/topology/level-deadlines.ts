@@ -10,6 +10,11 @@ import { isOutletLevel } from "./outlets.ts";
  */
 const SILENT_BMC_MS = 2_000;
 
+/**
+ * The same deadline while no proof of Off is awaited: the BMC has its power again, and answers slowly while it starts.
+ */
+export const STARTING_BMC_MS = 8_000;
+
 /** Bounds the calls to levels of BMCs that did not answer before. */
 export class LevelDeadlines {
   readonly #clock: Clock | undefined;
@@ -26,11 +31,12 @@ export class LevelDeadlines {
     if (code === "Timeout" || code === "Unreachable") this.#silent.add(level);
   }
 
-  /** Calls one level, for a shorter time if its last call failed and the host has outlets. */
+  /** Calls one level, for `silentMs` at most if its last call failed and the host has outlets. */
   async call<T>(
     level: readonly PowerDriver[],
     signal: AbortSignal,
     call: (signal: AbortSignal) => Promise<T>,
+    silentMs = SILENT_BMC_MS,
   ): Promise<T> {
     const clock = this.#clock;
     if (clock === undefined || isOutletLevel(level)) return call(signal);
@@ -38,7 +44,7 @@ export class LevelDeadlines {
     this.#silent.add(level);
     const what = `call of ${level[0]?.address ?? ""}, which did not answer before`;
     try {
-      const result = await (wasSilent ? withDeadline(clock, what, SILENT_BMC_MS, signal, call) : call(signal));
+      const result = await (wasSilent ? withDeadline(clock, what, silentMs, signal, call) : call(signal));
       this.#silent.delete(level);
       return result;
     } catch (error) {

@@ -6,7 +6,7 @@ import { BmcError } from "../interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { HostBootOverride } from "./boot-override.ts";
 import { callAll, combineFailures, levelFailure } from "./level-calls.ts";
-import { LevelDeadlines } from "./level-deadlines.ts";
+import { LevelDeadlines, STARTING_BMC_MS } from "./level-deadlines.ts";
 import type { OutletJudge } from "./level-identities.ts";
 import { LevelIdentities, WrongHostError } from "./level-identities.ts";
 import { readLevelPower } from "./level-readings.ts";
@@ -219,10 +219,11 @@ export class Topology {
       if (found !== undefined) throw new HeldError(found);
       try {
         if (outlets.includes(level) && !(await this.#maySwitchOn(level, others.length === 0, signal))) continue;
-        const { failure } = await this.#deadlines.call(level, signal, async (bounded) => {
+        const order = async (bounded: AbortSignal): ReturnType<typeof callAll<void>> => {
           await this.#identities.refuseWrongHost(level, bounded);
           return callAll(level, (driver) => driver.on(bounded), bounded);
-        });
+        };
+        const { failure } = await this.#deadlines.call(level, signal, order, STARTING_BMC_MS);
         if (failure !== undefined) failures.push(failure);
       } catch (error) {
         failures.push(levelFailure(error, signal));
@@ -310,9 +311,9 @@ export class Topology {
   /** What the devices of one level report; no readings if the level is not accepted. */
   async #readLevel(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
     try {
-      const read = await this.#deadlines.call(level, signal, (bounded) =>
-        readWholeLevel(level, this.#identities, bounded),
-      );
+      const readWhole = (bounded: AbortSignal): Promise<LevelReadings> =>
+        readWholeLevel(level, this.#identities, bounded);
+      const read = await this.#deadlines.call(level, signal, readWhole, STARTING_BMC_MS);
       if (read.failure !== undefined) this.#deadlines.noteFailure(level, read.failure);
       return read;
     } catch (error) {
