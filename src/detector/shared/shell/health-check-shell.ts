@@ -247,7 +247,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
       if (announced.has(announcement.key)) continue;
       this.#family.record(check, announcement);
       const { reason, note } = announcement;
-      this.#logger.info({ [this.#family.logField]: nameOf(check), reason }, note);
+      this.#logger.info({ [this.#family.logField]: nameOf(check), reason, note }, "announced by a health check");
     }
     return new Set(standing.map(({ key }) => key));
   }

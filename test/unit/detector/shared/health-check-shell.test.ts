@@ -120,8 +120,9 @@ describe("the shell of health checks", () => {
     const log = await reconcile([{ ...decisionOf(), standing }], { logger, storeFails, forMs: 5_000 });
     assert.ok(log.filter((entry) => entry === "store").length > 1, log.join(", "));
     assert.equal(lines.length, 1, lines.join(""));
-    const { check, reason, msg } = JSON.parse(lines[0] ?? "");
-    assert.deepEqual([check, reason, msg], ["c", "RemediationSkipped", "too few"]);
+    const { check, reason, note, msg } = JSON.parse(lines[0] ?? "");
+    assert.deepEqual([check, reason, note], ["c", "RemediationSkipped", "too few"]);
+    assert.equal(msg, "announced by a health check");
   });
 
   it("the shell of health checks runs an action that stays decided once in a reconcile", async () => {
