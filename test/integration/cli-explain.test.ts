@@ -140,6 +140,10 @@ describe("ironfence explain", () => {
     const nodes = kube.server.collection<Node>(NODES);
     nodes.mergePatch({ name: "w1" }, { metadata: { labels: { [EXCLUDE]: "true" } } });
     assert.equal((await underWorkers("w1")).outcome, "excluded");
+    ready("w1", "Unknown", 60);
+    const notYet = (await explain("node", "w1")).out;
+    assert.match(notYet, /^ {2}health check +BLOCKS +the node has the label .*; workers: soonUnhealthy: /m);
+    ready("w1", "Unknown", 600);
     nodes.mergePatch({ name: "w1" }, { metadata: { labels: { [EXCLUDE]: null } } });
 
     ready("w2", "Unknown", 600);

@@ -27,6 +27,8 @@ export interface FenceExplanation {
 
 /** Outcomes of a health check for which a remediation starts or is under way. */
 const STARTS: ReadonlySet<string> = new Set(["create", "remediating"]);
+/** Outcomes whose reason does not name what blocks a fence. */
+const NOT_BLOCKED: ReadonlySet<string> = new Set([...STARTS, "healthy", "soonUnhealthy"]);
 
 /** Explains one node. `checks` is what the detector decides about it. */
 export type FenceExplainer = (nodeName: string, checks: readonly NodeExplanation[]) => FenceExplanation;
@@ -63,9 +65,8 @@ function checkStep(
     return { step, state: "ok", found: decided.join("; ") || "none; the remediation was made by hand" };
   }
   if (state !== "ok") {
-    // The decision about an unhealthy node contains what holds it.
-    const isDecided =
-      state === "blocks" && concerned.some(({ outcome }) => outcome !== "healthy" && !STARTS.has(outcome));
+    // The decision about an unhealthy node contains what blocks its fence.
+    const isDecided = state === "blocks" && concerned.some(({ outcome }) => !NOT_BLOCKED.has(outcome));
     return { step, state, found: (isDecided ? decided : [found, ...decided]).join("; ") };
   }
   // No NodeHealthCheck is concerned. A MachineHealthCheck may be: `ironfence explain mhc` explains it.
