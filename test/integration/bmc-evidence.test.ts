@@ -121,6 +121,23 @@ describe("the log of a BMC over Redfish", () => {
     });
   }
 
+  it("the log of a BMC over Redfish with few long entries is read to its newest entry, and no entry is requested that does not exist", async () => {
+    await using bmc = await startFakeBmc();
+    const all = entries(5).map((body, at) => (at < 4 ? { ...body, Message: "long ".repeat(2_000) } : body));
+    const single = all.map((body): [string, Json] => [String(body["@odata.id"]), body]);
+    const reply = (query: URLSearchParams): Reply =>
+      query.size > 0 ? { status: 400 } : ok({ "Members@odata.count": all.length, Members: [...all] });
+    serve(bmc, { ...LOGS, ...Object.fromEntries(single), [`${SEL}/Entries`]: reply });
+    await using device = openFake(bmc);
+    const found = await evidenceOf(device);
+    assert.ok(
+      found.entries.some(({ text }) => text === NEWEST),
+      JSON.stringify(found),
+    );
+    const asked = bmc.requests.flatMap(({ path }) => /\/Entries\/(.+)$/.exec(path)?.[1] ?? []);
+    assert.deepEqual(asked.toSorted(), ["4", "5"]);
+  });
+
   it("the log of a BMC over Redfish whose newest entries cannot be found is reported as not read to its end", async () => {
     await using bmc = await startFakeBmc();
     const all = entries(10_000).map(({ "@odata.id": _id, ...body }) => body);

@@ -136,7 +136,8 @@ async function readByNumber(
   const end = start + total - 1;
   const newest = await readPage(reads, at(end));
   if (newest === undefined) return [];
-  const earlier = Array.from({ length: LINKED_MAX }, (_, index) => ({ "@odata.id": at(end - LINKED_MAX + index) }));
+  const length = Math.min(LINKED_MAX, total - known.length - 1);
+  const earlier = Array.from({ length }, (_, index) => ({ "@odata.id": at(end - length + index) }));
   return [...earlier, newest.body];
 }
 
