@@ -38,6 +38,11 @@ const CONFLICT_RETRY_MS = 50;
  * version earlier, which starts the reconcile.
  */
 const ACTION_RETRY_MS = 500;
+/**
+ * After so many reconciles in a row whose actions ended in conflicts, the next one counts as a failure: an admission
+ * webhook may refuse with the same status.
+ */
+const CONFLICTS_MAX = 10;
 
 /** When the controller reconciles a health check again; undefined if only a change causes that. */
 export interface Requeue {
@@ -107,6 +112,8 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
   readonly #family: HealthCheckFamily<C, A, E, D>;
   readonly #logger: Logger;
   readonly #controller: Controller;
+  /** Reconciles in a row whose actions ended in conflicts, by the name of the health check. */
+  readonly #conflicts = new Map<string, number>();
 
   constructor(runtime: ControllerDeps, family: HealthCheckFamily<C, A, E, D>) {
     this.#family = family;
@@ -141,6 +148,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     const { store, nowMs, keyOf } = this.#family;
     const check = store.get(parseKey(name));
     if (check === undefined) {
+      this.#conflicts.delete(name);
       this.#family.forget(name);
       return {};
     }
@@ -226,9 +234,11 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
       return { requeueAfterMs: CONFLICT_RETRY_MS };
     }
     for (const announcement of decision.transitions) this.#family.record(check, announcement);
-    if (errors.length > 0 && errors.every(isConflict)) return { requeueAfterMs: ACTION_RETRY_MS };
-    if (errors.length > 0)
-      throw new AggregateError(errors, `actions of ${nameOf(check)} that failed: ${errors.length}`);
+    const name = nameOf(check);
+    const conflicts = errors.length > 0 && errors.every(isConflict) ? (this.#conflicts.get(name) ?? 0) + 1 : 0;
+    this.#conflicts.set(name, conflicts);
+    if (conflicts > 0 && conflicts <= CONFLICTS_MAX) return { requeueAfterMs: ACTION_RETRY_MS };
+    if (errors.length > 0) throw new AggregateError(errors, `actions of ${name} that failed: ${errors.length}`);
     const { nextCheckMs } = decision;
     if (nextCheckMs === undefined) return {};
     return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };

@@ -159,6 +159,15 @@ describe("the shell of health checks", () => {
     assert.deepEqual(lines, []);
   });
 
+  it("the shell of health checks repeats an action more and more rarely, and warns, if each try ends in a conflict", async () => {
+    const lines: string[] = [];
+    const logger = createLogger("warn", { write: (line) => void lines.push(line) });
+    const log = await reconcile([decisionOf({ type: "mark", fails: "Conflict" })], { logger, forMs: 60_000 });
+    const tries = log.filter((entry) => entry === "end mark").length;
+    assert.ok(tries > 10 && tries < 40, `${tries} tries`);
+    assert.ok(lines.length > 0);
+  });
+
   it("the shell of health checks remembers attempts in one write, before it decides again", async () => {
     const attempts: RecordAttempts = { type: "recordAttempts", key: "n1", attempts: [] };
     const log = await reconcile([decisionOf(attempts, { type: "delete" }), decisionOf()]);
