@@ -1,7 +1,15 @@
 import { parseTimeMs } from "../../src/runtime/time.ts";
 import { OUT_OF_SERVICE, QUARANTINE, hasTaint, readyCondition, readyOf } from "./chronicle.ts";
 import type { Chronicle, NodeView, Seen } from "./chronicle.ts";
-import { WALK_TIMEOUT_MS, configure, explain, marksOf, startScenario, targetsReady, walkEnds } from "./scenario.ts";
+import {
+  REMEDIATION_TIMEOUT_MS,
+  configure,
+  explain,
+  marksOf,
+  startScenario,
+  targetsReady,
+  remediationEnds,
+} from "./scenario.ts";
 import type { Scenario } from "./scenario.ts";
 import { deployDatabase } from "./workload.ts";
 import type { Database } from "./workload.ts";
@@ -15,7 +23,7 @@ export const BMC_DELAY_MS = 2_000;
 const DURATION_MS = 1_000;
 
 /** The measured steps in order: from which event to which. */
-export const WALK_STEPS = [
+export const TIMED_STEPS = [
   "Unknown → CR created",
   "CR created → ForceOff on the wire",
   "ForceOff → BMC reads Off",
@@ -28,18 +36,18 @@ export const WALK_STEPS = [
   "Ready=True → CR gone",
   "Unknown → node restored",
 ] as const;
-export type WalkStep = (typeof WALK_STEPS)[number];
+export type TimedStep = (typeof TIMED_STEPS)[number];
 
 /** Milliseconds of each step, one value per round. */
-export type WalkFigures = Record<WalkStep, number[]>;
+export type StepFigures = Record<TimedStep, number[]>;
 
 /**
  * Prints the figures of six rounds, as `npm run bench -- fence` does.
  *
  * @param graceMs silence after which a node counts as dead; by default the shorter one of the other tests.
  */
-export async function measureWalk(graceMs?: number): Promise<WalkFigures> {
-  const figures = await runWalks({ rounds: ROUNDS, bmcDelayMs: BMC_DELAY_MS, graceMs }, (round, steps) => {
+export async function measureSteps(graceMs?: number): Promise<StepFigures> {
+  const figures = await runRounds({ rounds: ROUNDS, bmcDelayMs: BMC_DELAY_MS, graceMs }, (round, steps) => {
     const pod = steps["Unknown → pod object gone"];
     process.stderr.write(`bench: round ${round} of ${ROUNDS}: pod gone ${(pod / 1000).toFixed(2)} s after Unknown\n`);
   });
@@ -48,7 +56,7 @@ export async function measureWalk(graceMs?: number): Promise<WalkFigures> {
       `A whole fence on the real control plane, BMC (sushy-emulator) with ${BMC_DELAY_MS / 1000} s a power change,`,
       ...(graceMs === undefined ? [] : [`grace period ${graceMs / 1000} s, leases of 40 s,`]),
       `condition duration 1 s; median (minimum–maximum) of ${ROUNDS} rounds:`,
-      formatWalk(figures),
+      formatFigures(figures),
       "",
     ].join("\n"),
   );
@@ -59,14 +67,14 @@ export async function measureWalk(graceMs?: number): Promise<WalkFigures> {
  * Kills a node and waits until its remediation has ended, `rounds` times. Calls `onRound` with the figures of each
  * round.
  */
-export async function runWalks(
+export async function runRounds(
   options: { rounds: number; bmcDelayMs: number; graceMs?: number | undefined },
-  onRound: (round: number, figures: Readonly<Record<WalkStep, number>>) => void,
-): Promise<WalkFigures> {
+  onRound: (round: number, figures: Readonly<Record<TimedStep, number>>) => void,
+): Promise<StepFigures> {
   const { bmcDelayMs: powerDelayMs, graceMs } = options;
   const grace = graceMs === undefined ? {} : { nodeMonitorGracePeriodMs: graceMs };
   const scenario = await startScenario({ powerDelayMs, ...grace });
-  const figures = Object.fromEntries(WALK_STEPS.map((step) => [step, [] as number[]])) as WalkFigures;
+  const figures = Object.fromEntries(TIMED_STEPS.map((step) => [step, [] as number[]])) as StepFigures;
   try {
     await configure(scenario);
     await scenario.startAgent(["--log-level=info"]);
@@ -74,7 +82,7 @@ export async function runWalks(
     const database = await deployDatabase(scenario.world.api, "bench");
     for (let round = 1; round <= options.rounds; round += 1) {
       const measured = await oneRound(scenario, database);
-      for (const step of WALK_STEPS) figures[step].push(measured[step]);
+      for (const step of TIMED_STEPS) figures[step].push(measured[step]);
       onRound(round, measured);
     }
     return figures;
@@ -83,17 +91,19 @@ export async function runWalks(
   }
 }
 
-async function oneRound(scenario: Scenario, database: Database): Promise<Record<WalkStep, number>> {
+async function oneRound(scenario: Scenario, database: Database): Promise<Record<TimedStep, number>> {
   const { world, chronicle } = scenario;
-  const victim = await explain(scenario, "the pod runs", WALK_TIMEOUT_MS, () => database.successorNode(undefined));
+  const victim = await explain(scenario, "the pod runs", REMEDIATION_TIMEOUT_MS, () =>
+    database.successorNode(undefined),
+  );
   const pod = await database.pod();
   const marks = await marksOf(scenario, victim);
   const startedMs = Date.now();
   await world.host(victim).hang();
-  await explain(scenario, "the node is lost", WALK_TIMEOUT_MS, () =>
+  await explain(scenario, "the node is lost", REMEDIATION_TIMEOUT_MS, () =>
     Promise.resolve(chronicle.remediations(victim).some(({ atMs }) => atMs > startedMs)),
   );
-  await walkEnds(scenario, victim, marks);
+  await remediationEnds(scenario, victim, marks);
   return stepsOf(scenario.chronicle, victim, pod?.metadata.uid ?? "", startedMs);
 }
 
@@ -102,7 +112,7 @@ async function stepsOf(
   node: string,
   podUid: string,
   startedMs: number,
-): Promise<Record<WalkStep, number>> {
+): Promise<Record<TimedStep, number>> {
   const nodes = chronicle.nodes(node).filter(({ atMs }) => atMs > startedMs);
   const remediations = chronicle.remediations(node).filter(({ atMs }) => atMs > startedMs);
   const bmc = (await chronicle.bmc(node)).filter(({ atMs }) => atMs > startedMs);
@@ -164,10 +174,10 @@ function time(what: string, seen: { atMs: number } | undefined): number {
 }
 
 /** `median (min–max)` in seconds, one line per step. */
-function formatWalk(figures: WalkFigures): string {
-  const width = Math.max(...WALK_STEPS.map((step) => step.length));
+function formatFigures(figures: StepFigures): string {
+  const width = Math.max(...TIMED_STEPS.map((step) => step.length));
   const seconds = (valueMs: number): string => (valueMs / 1000).toFixed(3);
-  return WALK_STEPS.map((step) => {
+  return TIMED_STEPS.map((step) => {
     const sorted = figures[step].toSorted((a, b) => a - b);
     const median = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;
     const range = `${seconds(sorted[0] ?? Number.NaN)}–${seconds(sorted.at(-1) ?? Number.NaN)}`;

@@ -7,7 +7,7 @@ import type { NodeView, Seen } from "./chronicle.ts";
 import { followChanges, readyOf } from "./chronicle.ts";
 import { startRackWorld } from "./rack-world.ts";
 import type { RackWorld } from "./rack-world.ts";
-import { REMEDIATIONS, TARGETS, WALK_TIMEOUT_MS, explain } from "./scenario.ts";
+import { REMEDIATIONS, TARGETS, REMEDIATION_TIMEOUT_MS, explain } from "./scenario.ts";
 import type { Database, PodView } from "./workload.ts";
 
 // Measures what ironfence releases before Kubernetes notices a power loss, and when. The control plane runs with the
@@ -92,10 +92,15 @@ export async function startPowerLossWorld(
 
 /** Waits until the agent has read the host of a node On in its present boot. */
 export async function readOn(world: RackWorld, name: string): Promise<void> {
-  await explain({ world, agents: world.agents }, `${name} was read On in its boot`, WALK_TIMEOUT_MS, async () => {
-    const target = await world.api.get<FencingTarget>(`${TARGETS}/${name}`);
-    return target.status?.onInBoot === world.rack.host(name).bootID;
-  });
+  await explain(
+    { world, agents: world.agents },
+    `${name} was read On in its boot`,
+    REMEDIATION_TIMEOUT_MS,
+    async () => {
+      const target = await world.api.get<FencingTarget>(`${TARGETS}/${name}`);
+      return target.status?.onInBoot === world.rack.host(name).bootID;
+    },
+  );
 }
 
 /** Waits until the lease of a node is renewed, and then for `phase` of the time until its next renewal. */
@@ -129,10 +134,15 @@ export async function measureRelease(
   database: Database,
   { pod, node, lostMs }: { pod: PodView; node: string; lostMs: number },
 ): Promise<PowerLossTimes> {
-  await explain({ world, agents: world.agents }, "the successor runs with its volume", WALK_TIMEOUT_MS, async () => {
-    const successor = await database.successorNode(pod.metadata.uid);
-    return successor !== undefined && successor !== node && !(await database.attachedNodes()).includes(node);
-  });
+  await explain(
+    { world, agents: world.agents },
+    "the successor runs with its volume",
+    REMEDIATION_TIMEOUT_MS,
+    async () => {
+      const successor = await database.successorNode(pod.metadata.uid);
+      return successor !== undefined && successor !== node && !(await database.attachedNodes()).includes(node);
+    },
+  );
   const replacedMs = Date.now();
   const ended = world.pods.find(({ type, object }) => type === "DELETED" && object.metadata.uid === pod.metadata.uid);
   const detached = world.attachments.findLast(
@@ -153,7 +163,7 @@ export async function measureRelease(
 /** Powers a host on, and waits until its node is as before and its remediation is gone. */
 export async function returnHost(world: PowerLossWorld, name: string): Promise<void> {
   world.rack.host(name).order("On");
-  await explain({ world, agents: world.agents }, `${name} is back`, WALK_TIMEOUT_MS, async () => {
+  await explain({ world, agents: world.agents }, `${name} is back`, REMEDIATION_TIMEOUT_MS, async () => {
     const node = await world.api.get<NodeView & { status: { nodeInfo?: { bootID?: string } } }>(
       `/api/v1/nodes/${name}`,
     );

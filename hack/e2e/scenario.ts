@@ -15,7 +15,7 @@ import type { World, WorldOptions } from "./world.ts";
 
 const START_TIMEOUT_MS = 120_000;
 const TARGETS_READY_TIMEOUT_MS = 60_000;
-export const WALK_TIMEOUT_MS = 120_000;
+export const REMEDIATION_TIMEOUT_MS = 120_000;
 
 export const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
 export const TARGETS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
@@ -149,15 +149,15 @@ export async function decorate({ world }: Scenario, node: string): Promise<void>
 
 /** Waits until a remediation of a node exists. */
 export function remediationOf(scenario: Scenario, node: string): Promise<RemediationView> {
-  return explain(scenario, `a remediation of ${node}`, WALK_TIMEOUT_MS, () =>
+  return explain(scenario, `a remediation of ${node}`, REMEDIATION_TIMEOUT_MS, () =>
     Promise.resolve(scenario.chronicle.remediations(node).at(-1)?.object),
   );
 }
 
 /** Waits until a node is healthy again, its remediation is gone, and the health check no longer lists it. */
-export async function walkEnds(scenario: Scenario, node: string, before: NodeMarks): Promise<void> {
+export async function remediationEnds(scenario: Scenario, node: string, before: NodeMarks): Promise<void> {
   const { world } = scenario;
-  await explain(scenario, `${node} is back and its remediation gone`, WALK_TIMEOUT_MS, async () => {
+  await explain(scenario, `${node} is back and its remediation gone`, REMEDIATION_TIMEOUT_MS, async () => {
     const view = await world.api.get<NodeView>(`/api/v1/nodes/${node}`);
     const remediations = await world.api.list<RemediationView>(REMEDIATIONS);
     // Kubernetes removes its own condition taints with a delay.
@@ -196,14 +196,21 @@ export async function holdFence(scenario: Scenario, victim: string): Promise<() 
   });
   const node = (): Promise<NodeView> => world.api.get<NodeView>(`/api/v1/nodes/${victim}`);
   await world.host(victim).hang();
-  await explain(scenario, `${victim} is Unknown`, WALK_TIMEOUT_MS, async () => readyOf(await node()) === "Unknown");
+  await explain(
+    scenario,
+    `${victim} is Unknown`,
+    REMEDIATION_TIMEOUT_MS,
+    async () => readyOf(await node()) === "Unknown",
+  );
   await applyObject(world.api, {
     apiVersion: "ironfence.io/v1alpha1",
     kind: "BareMetalRemediation",
     metadata: { name: victim, namespace: NAMESPACE },
     spec: { strategy: { drainTimeout: "600s" } },
   });
-  await explain(scenario, `${victim} is tainted`, WALK_TIMEOUT_MS, async () => hasTaint(await node(), OUT_OF_SERVICE));
+  await explain(scenario, `${victim} is tainted`, REMEDIATION_TIMEOUT_MS, async () =>
+    hasTaint(await node(), OUT_OF_SERVICE),
+  );
   return async () => {
     await world.api.mergePatch(`/api/v1/namespaces/default/pods/${pod}`, { metadata: { finalizers: null } });
   };
@@ -248,7 +255,7 @@ export function failureOf(remediation: RemediationView | undefined) {
  * its successor does not know whether the order was sent, and sends it again to a host that reads Off.
  */
 export async function powerOffIsSent(scenario: Scenario, node: string, before = 0): Promise<void> {
-  await explain(scenario, `${node} is ordered off, and that is on record`, WALK_TIMEOUT_MS, async () => {
+  await explain(scenario, `${node} is ordered off, and its status says so`, REMEDIATION_TIMEOUT_MS, async () => {
     const attempt = scenario.chronicle.remediations(node).at(-1)?.object.status?.attempt;
     return (
       attempt?.action === "ForceOff" &&
@@ -260,7 +267,7 @@ export async function powerOffIsSent(scenario: Scenario, node: string, before = 
 
 /** The agent whose identity the Lease holds. */
 export function leaderOf(scenario: Scenario, agents: readonly Agent[]): Promise<Agent> {
-  return explain(scenario, "one agent leads", WALK_TIMEOUT_MS, async () => {
+  return explain(scenario, "one agent leads", REMEDIATION_TIMEOUT_MS, async () => {
     const lease = await scenario.world.api.find<{ spec: { holderIdentity?: string } }>(LEASE);
     const holder = lease?.spec.holderIdentity ?? "";
     return agents.find((agent) => agent.running && holder.startsWith(`${agent.instance}_`));

@@ -4,7 +4,7 @@ import { startApiProxy } from "../../hack/e2e/api-proxy.ts";
 import { OUT_OF_SERVICE, conditionOf } from "../../hack/e2e/chronicle.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import {
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   WORKERS,
   assertOrder,
   explain,
@@ -36,7 +36,7 @@ void describe("in the middle of a fence", () => {
   async function fenceEnds(victim: string, marks: NodeMarks, ordersBefore: ReadonlyMap<string, number>): Promise<void> {
     const { world, chronicle } = scenario;
     const remediation = () => chronicle.remediations(victim).at(-1)?.object;
-    await explain(scenario, "the remediation has succeeded", WALK_TIMEOUT_MS, () =>
+    await explain(scenario, "the remediation has succeeded", REMEDIATION_TIMEOUT_MS, () =>
       Promise.resolve(conditionOf(remediation(), "Succeeded")?.status === "True"),
     );
     await assertOrder(scenario, victim, OUT_OF_SERVICE);
@@ -47,7 +47,7 @@ void describe("in the middle of a fence", () => {
     assert.equal(await world.bmc.powerState(world.host(victim).systemUuid), "On");
     const steps = (remediation()?.status?.timeline ?? []).map(({ step }) => step);
     assert.deepEqual(steps, [...new Set(steps)], "no step is taken twice");
-    await explain(scenario, "nothing of it is left on the node", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "nothing of it is left on the node", REMEDIATION_TIMEOUT_MS, async () => {
       const present = await marksOf(scenario, victim);
       return JSON.stringify(present.taints) === JSON.stringify(marks.taints);
     });
@@ -93,7 +93,7 @@ void describe("in the middle of a fence", () => {
       proxy.cut();
       await new Promise((resolve) => setTimeout(resolve, CUT_EVERY_MS));
     }
-    await explain(scenario, "the agent opens its watches again", WALK_TIMEOUT_MS, () =>
+    await explain(scenario, "the agent opens its watches again", REMEDIATION_TIMEOUT_MS, () =>
       Promise.resolve(proxy.watches > 0),
     );
     assert.equal(await world.bmc.powerState(world.host(victim).systemUuid), "Off");
@@ -103,7 +103,7 @@ void describe("in the middle of a fence", () => {
     await explain(
       scenario,
       "live reads bring the fence to power-on, since no watch reports anything",
-      WALK_TIMEOUT_MS,
+      REMEDIATION_TIMEOUT_MS,
       async () => {
         return (await world.host(victim).orderCount("On")) > 0;
       },

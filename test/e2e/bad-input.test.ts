@@ -7,14 +7,14 @@ import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import {
   HEALTH_CHECK,
   TARGETS,
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   configure,
   explain,
   failureOf,
   marksOf,
   startScenario,
   targetsReady,
-  walkEnds,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { HealthCheckView, Scenario, TargetView } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE } from "../../hack/e2e/world.ts";
@@ -40,7 +40,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     await targetSays(scenario, "worker-1", /password|credential|AuthFailed|refused/i);
     const marks = await marksOf(scenario, "worker-1");
     await world.host("worker-1").hang();
-    const failed = await explain(scenario, "both templates were tried and failed", WALK_TIMEOUT_MS, () => {
+    const failed = await explain(scenario, "both templates were tried and failed", REMEDIATION_TIMEOUT_MS, () => {
       const last = lastVersions(chronicle.remediations("worker-1").map(({ object }) => object));
       return Promise.resolve(last.length === 2 && last.every((object) => failureOf(object)) ? last : undefined);
     });
@@ -56,7 +56,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     assert.equal(await world.bmc.powerState(world.host("worker-1").systemUuid), "On");
 
     await world.host("worker-1").recover();
-    await walkEnds(scenario, "worker-1", marks);
+    await remediationEnds(scenario, "worker-1", marks);
   });
 
   void test("a FencingTarget without its Secret says so, and is Ready once it is there", async () => {
@@ -85,13 +85,13 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     await world.api.delete(`${TARGETS}/worker-3`);
     const marks = await marksOf(scenario, "worker-3");
     await world.host("worker-3").hang();
-    await explain(scenario, "the remediation names the missing target", WALK_TIMEOUT_MS, () => {
+    await explain(scenario, "the remediation names the missing target", REMEDIATION_TIMEOUT_MS, () => {
       const last = lastVersions(chronicle.remediations("worker-3").map(({ object }) => object));
       return Promise.resolve(last.some((object) => JSON.stringify(object.status ?? {}).includes("NoTarget")));
     });
     assert.ok(!chronicle.nodes("worker-3").some(({ object }) => hasTaint(object, OUT_OF_SERVICE)));
     await world.host("worker-3").recover();
-    await explain(scenario, "its remediations are gone", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "its remediations are gone", REMEDIATION_TIMEOUT_MS, async () => {
       const { status } = await world.api.get<HealthCheckView>(HEALTH_CHECK);
       return (status?.unhealthyNodes ?? []).length === 0;
     });
@@ -99,7 +99,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     await applyFencingTarget(world, "worker-3");
     await targetsReady(scenario, ["worker-3"]);
     // Kubernetes removes its own taint shortly after the node is Ready.
-    await explain(scenario, "the node is as it was before", WALK_TIMEOUT_MS, async () =>
+    await explain(scenario, "the node is as it was before", REMEDIATION_TIMEOUT_MS, async () =>
       isDeepStrictEqual(await marksOf(scenario, "worker-3"), marks),
     );
   });
@@ -121,7 +121,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
         },
       },
     });
-    const disabled = await explain(scenario, "the health check is disabled", WALK_TIMEOUT_MS, async () => {
+    const disabled = await explain(scenario, "the health check is disabled", REMEDIATION_TIMEOUT_MS, async () => {
       const { status } = await api.get<HealthCheckView>(path);
       return status?.conditions?.find(({ type, status }) => type === "Disabled" && status === "True");
     });
@@ -149,16 +149,16 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     await explain(
       scenario,
       "worker-4 is ordered off and on",
-      WALK_TIMEOUT_MS,
+      REMEDIATION_TIMEOUT_MS,
       async () => (await scenario.world.host("worker-4").orderCount("On")) === 1,
     );
-    await walkEnds(scenario, "worker-4", marks);
+    await remediationEnds(scenario, "worker-4", marks);
   });
 });
 
 /** Waits until a FencingTarget is not Ready and the reason or message of a condition matches. */
 async function targetSays(scenario: Scenario, name: string, pattern: RegExp): Promise<void> {
-  await explain(scenario, `FencingTarget ${name} says ${pattern}`, WALK_TIMEOUT_MS, async () => {
+  await explain(scenario, `FencingTarget ${name} says ${pattern}`, REMEDIATION_TIMEOUT_MS, async () => {
     const { status } = await scenario.world.api.get<TargetView>(`${TARGETS}/${name}`);
     const ready = status?.conditions?.find(({ type }) => type === "Ready");
     return ready?.status === "False" && pattern.test(`${ready.reason} ${ready.message}`);

@@ -4,7 +4,7 @@ import { startExampleDriverServer } from "../../hack/e2e/driver-server.ts";
 import type { ExampleDriverServer } from "../../hack/e2e/driver-server.ts";
 import { createHealthCheck, startRackWorld } from "../../hack/e2e/rack-world.ts";
 import type { RackWorld } from "../../hack/e2e/rack-world.ts";
-import { TARGETS, WALK_TIMEOUT_MS, explain } from "../../hack/e2e/scenario.ts";
+import { TARGETS, REMEDIATION_TIMEOUT_MS, explain } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE } from "../../hack/e2e/world.ts";
 import { freePorts } from "../../hack/lib/ports.ts";
 import type { Evidence } from "../../src/api/ironfence/bare-metal-remediation.ts";
@@ -57,7 +57,7 @@ void describe("hosts that die in an unusual way", () => {
   });
 
   const wait = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-    explain({ world, agents: world.agents }, what, WALK_TIMEOUT_MS, ask);
+    explain({ world, agents: world.agents }, what, REMEDIATION_TIMEOUT_MS, ask);
   const ordersOf = (name: string): string[] => world.rack.host(name).orders.map(({ type }) => type);
   const isBack = async (name: string): Promise<boolean> => {
     const { spec, status } = await world.node(name);

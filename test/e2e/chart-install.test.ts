@@ -19,8 +19,8 @@ import {
   marksOf,
   startScenario,
   targetsReady,
-  walkEnds,
-  WALK_TIMEOUT_MS,
+  remediationEnds,
+  REMEDIATION_TIMEOUT_MS,
 } from "../../hack/e2e/scenario.ts";
 import { install, NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { manifestsIn, withHelmFolder } from "../../hack/chart/render.ts";
@@ -113,7 +113,7 @@ void describe("the chart on a real control plane", () => {
     await eventually("worker-1 has the out-of-service taint", 120_000, async () =>
       hasTaint(await world.api.get<NodeView>("/api/v1/nodes/worker-1"), OUT_OF_SERVICE),
     );
-    await walkEnds(scenario, "worker-1", marks);
+    await remediationEnds(scenario, "worker-1", marks);
   });
 
   void test("the chart's check reads everything with its own permissions and finds the installation complete", async () => {
@@ -166,14 +166,14 @@ void describe("the chart on a real control plane", () => {
     await explain(
       scenario,
       "the remediation of worker-2 has succeeded, or its health check has deleted it",
-      WALK_TIMEOUT_MS,
+      REMEDIATION_TIMEOUT_MS,
       async () => {
         const found = await world.api.find<RemediationView>(remediation);
         return found === undefined || conditionOf(found, "Succeeded")?.status === "True";
       },
     );
     await tryDelete(world.api, remediation);
-    await walkEnds(scenario, "worker-2", marks);
+    await remediationEnds(scenario, "worker-2", marks);
     assert.equal(await world.host("worker-2").orderCount("ForceOff"), 1);
     assert.ok((await rulesOf(`${CLUSTER_ROLES}/ironfence-bare-metal-host`)).length > 0);
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { OUT_OF_SERVICE, hasTaint } from "../../hack/e2e/chronicle.ts";
 import {
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   assertOrder,
   configure,
   decorate,
@@ -12,7 +12,7 @@ import {
   powerOffIsSent,
   startScenario,
   targetsReady,
-  walkEnds,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
@@ -46,7 +46,7 @@ void describe("an agent is killed, or suspended, in the middle of a fence", () =
     );
 
     await scenario.startAgent();
-    await walkEnds(scenario, victim, marks);
+    await remediationEnds(scenario, victim, marks);
     await assertOrder(scenario, victim, OUT_OF_SERVICE);
     assert.equal(await world.host(victim).orderCount("ForceOff"), 1);
     assert.equal(await world.host(victim).orderCount("On"), 1);
@@ -66,11 +66,11 @@ void describe("an agent is killed, or suspended, in the middle of a fence", () =
     await powerOffIsSent(scenario, victim, offsBefore);
     await leader.kill();
 
-    const successor = await explain(scenario, "the pod runs elsewhere", WALK_TIMEOUT_MS, () =>
+    const successor = await explain(scenario, "the pod runs elsewhere", REMEDIATION_TIMEOUT_MS, () =>
       database.successorNode(pod?.metadata.uid),
     );
     assert.notEqual(successor, victim);
-    await walkEnds(scenario, victim, marks);
+    await remediationEnds(scenario, victim, marks);
     assert.notEqual((await leaderOf(scenario, pair)).instance, leader.instance);
     assert.equal((await world.host(victim).orderCount("ForceOff")) - offsBefore, 1);
     await database.remove();
@@ -92,14 +92,14 @@ void describe("an agent is killed, or suspended, in the middle of a fence", () =
     await explain(
       scenario,
       "the other agent leads",
-      WALK_TIMEOUT_MS,
+      REMEDIATION_TIMEOUT_MS,
       async () => (await leaderOf(scenario, pair)) === other,
     );
     // Exactly when the other agent begins to act.
     leader.thaw();
     assert.match(await leader.ended, /ended with 1/);
 
-    await walkEnds(scenario, victim, marks);
+    await remediationEnds(scenario, victim, marks);
     assert.equal((await world.host(victim).orderCount("ForceOff")) - offs, 1);
     assert.equal((await world.host(victim).orderCount("On")) - ons, 1);
     assert.equal(other?.running, true);

@@ -11,7 +11,7 @@ import {
   startScenario,
   targetsReady,
   TARGETS,
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
 } from "../../hack/e2e/scenario.ts";
 import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
@@ -113,7 +113,7 @@ void describe("what a fence under way needs cannot be deleted", () => {
     assert.equal(hasTaint(node, OUT_OF_SERVICE), true);
 
     await letPodGo();
-    await explain(scenario, "the fence ends well", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the fence ends well", REMEDIATION_TIMEOUT_MS, async () => {
       const remediation = await api.get<RemediationView>(REMEDIATION);
       return (
         conditionOf(remediation, "Succeeded")?.status === "True" && (remediation.metadata.finalizers ?? []).length === 0
@@ -122,7 +122,7 @@ void describe("what a fence under way needs cannot be deleted", () => {
     assert.equal(await world.bmc.powerState(world.host(VICTIM).systemUuid), "On");
     await Promise.all(scenario.agents.map((agent) => agent.stop()));
     await deleteManifests(api, manifests, GONE_WITHIN_MS);
-    await explain(scenario, "the node is as before", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the node is as before", REMEDIATION_TIMEOUT_MS, async () => {
       return JSON.stringify(await marksOf(scenario, VICTIM)) === JSON.stringify(marks);
     });
   });

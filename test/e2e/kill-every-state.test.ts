@@ -5,7 +5,7 @@ import type { RemediationView } from "../../hack/e2e/chronicle.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import {
   REMEDIATIONS,
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   WORKERS,
   explain,
   marksOf,
@@ -59,7 +59,7 @@ void describe("an agent that is killed in every state of a remediation", () => {
     const isOver = (): boolean => ["Succeeded", "Failed"].includes(present()?.phase ?? "");
     const killedIn: string[] = [];
     let before: string | undefined;
-    const deadlineMs = performance.now() + 2 * WALK_TIMEOUT_MS;
+    const deadlineMs = performance.now() + 2 * REMEDIATION_TIMEOUT_MS;
     while (!isOver() && performance.now() < deadlineMs) {
       const place = `${present()?.phase} ${present()?.timeline?.length ?? 0}`;
       // If the step is the same as at the last kill, the agent gets time for the next step.
@@ -93,7 +93,7 @@ void describe("an agent that is killed in every state of a remediation", () => {
     assert.equal(await world.bmc.powerState(host.systemUuid), "On");
     for (const node of WORKERS)
       if (node !== VICTIM) assert.equal(await world.host(node).orderCount("ForceOff"), 0, node);
-    await explain(scenario, "the node is as before", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the node is as before", REMEDIATION_TIMEOUT_MS, async () => {
       const { taints, labels } = await marksOf(scenario, VICTIM);
       return (
         JSON.stringify(taints) === JSON.stringify(marks.taints) &&

@@ -4,14 +4,14 @@ import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import { startPrometheus } from "../../hack/e2e/prometheus.ts";
 import type { Prometheus } from "../../hack/e2e/prometheus.ts";
 import {
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   configure,
   explain,
   marksOf,
   remediationOf,
   startScenario,
   targetsReady,
-  walkEnds,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE } from "../../hack/e2e/world.ts";
@@ -63,7 +63,7 @@ void describe("the dashboard and the alerts on a real Prometheus", () => {
     await scenario.world.host(node).hang();
     await remediationOf(scenario, node);
     await meanwhile();
-    await walkEnds(scenario, node, marks);
+    await remediationEnds(scenario, node, marks);
   }
 
   async function fenceAfterPause(node: string): Promise<void> {
@@ -71,10 +71,15 @@ void describe("the dashboard and the alerts on a real Prometheus", () => {
     const metadata = { name: "ironfence-pause", namespace: NAMESPACE };
     await applyObject(api, { apiVersion: "v1", kind: "ConfigMap", metadata, data: { reason: "a test" } });
     await fence(node, async () => {
-      await explain(scenario, "the metrics show that a remediation is held by the pause", WALK_TIMEOUT_MS, async () => {
-        const held = await prometheus.range('sum(ironfence_remediations_held{reason="Paused"})', now() - 2, now());
-        return held[0]?.values.at(-1)?.[1] === "1";
-      });
+      await explain(
+        scenario,
+        "the metrics show that a remediation is held by the pause",
+        REMEDIATION_TIMEOUT_MS,
+        async () => {
+          const held = await prometheus.range('sum(ironfence_remediations_held{reason="Paused"})', now() - 2, now());
+          return held[0]?.values.at(-1)?.[1] === "1";
+        },
+      );
       await api.delete(PAUSE);
     });
   }
@@ -83,7 +88,7 @@ void describe("the dashboard and the alerts on a real Prometheus", () => {
   async function refusePassword(node: string): Promise<void> {
     await applyFencingTarget(scenario.world, node, { password: "wrong" });
     const refused = 'sum(ironfence_fencing_targets{reason="AuthenticationFailed"})';
-    await explain(scenario, "the metrics show the refused password", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the metrics show the refused password", REMEDIATION_TIMEOUT_MS, async () => {
       const shown = await prometheus.range(refused, now() - 2, now());
       return shown[0]?.values.at(-1)?.[1] === "1";
     });

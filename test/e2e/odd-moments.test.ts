@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { OUT_OF_SERVICE, QUARANTINE, hasTaint, readyOf } from "../../hack/e2e/chronicle.ts";
 import {
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   WORKERS,
   configure,
   explain,
   marksOf,
   startScenario,
   targetsReady,
-  walkEnds,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 
@@ -59,11 +59,11 @@ void describe("an agent is killed at odd moments, and one that starts at once ta
       const marks = await marksOf(scenario, victim);
       const sinceMs = Date.now();
       await world.host(victim).hang();
-      await explain(scenario, `${victim}: ${name}`, WALK_TIMEOUT_MS, () => reached(scenario, victim, sinceMs));
+      await explain(scenario, `${victim}: ${name}`, REMEDIATION_TIMEOUT_MS, () => reached(scenario, victim, sinceMs));
       await agent.kill();
 
       await scenario.startAgent(["--leader-elect=false"]);
-      await walkEnds(scenario, victim, marks);
+      await remediationEnds(scenario, victim, marks);
       assert.equal(await world.host(victim).orderCount("ForceOff"), 1, "powered off once");
       assert.ok((await world.host(victim).orderCount("On")) >= 1);
       assert.ok(chronicle.nodes(victim).some(({ object }) => readyOf(object) === "Unknown"));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import { eventually } from "../../hack/e2e/eventually.ts";
-import { explain, startScenario, targetsReady, WALK_TIMEOUT_MS } from "../../hack/e2e/scenario.ts";
+import { explain, startScenario, targetsReady, REMEDIATION_TIMEOUT_MS } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
@@ -65,17 +65,17 @@ void describe("on a cluster with OKD's Machines", () => {
     const [before, node] = await Promise.all([machineOf("worker-1"), api.get<Loose>("/api/v1/nodes/worker-1")]);
     await scenario.world.host("worker-1").hang();
     // 40 % of two rounds down to none, because the example is for more workers.
-    await explain(scenario, "too many are unhealthy", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "too many are unhealthy", REMEDIATION_TIMEOUT_MS, async () => {
       const { status } = await api.get<Loose>(HEALTH_CHECK);
       const allowed = status?.conditions?.find(({ type }) => type === "RemediationAllowed");
       return allowed?.status === "False" && status?.currentHealthy === 1;
     });
     assert.equal((await machineOf("worker-1"))?.metadata.annotations?.[REQUEST], undefined);
     await api.mergePatch(HEALTH_CHECK, { spec: { maxUnhealthy: "50%" } });
-    await explain(scenario, "power fencing is asked for", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "power fencing is asked for", REMEDIATION_TIMEOUT_MS, async () => {
       return (await machineOf("worker-1"))?.metadata.annotations?.[REQUEST] !== undefined;
     });
-    await explain(scenario, "the request is met", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the request is met", REMEDIATION_TIMEOUT_MS, async () => {
       return (await machineOf("worker-1"))?.metadata.annotations?.[REQUEST] === undefined && isReady("worker-1");
     });
     const [after, back] = await Promise.all([machineOf("worker-1"), api.get<Loose>("/api/v1/nodes/worker-1")]);
@@ -91,7 +91,7 @@ void describe("on a cluster with OKD's Machines", () => {
     const annotations = { "machine.openshift.io/remediation-strategy": null };
     await api.mergePatch(HEALTH_CHECK, { metadata: { annotations } });
     await scenario.world.host("worker-2").hang();
-    await explain(scenario, "the Machine is gone", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the Machine is gone", REMEDIATION_TIMEOUT_MS, async () => {
       return (await machineOf("worker-2")) === undefined;
     });
     assert.notEqual(await machineOf("worker-1"), undefined);

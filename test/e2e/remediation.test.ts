@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { OUT_OF_SERVICE, QUARANTINE, hasTaint } from "../../hack/e2e/chronicle.ts";
 import {
   HEALTH_CHECK,
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   assertOrder,
   configure,
   decorate,
@@ -12,7 +12,7 @@ import {
   marksOf,
   startScenario,
   targetsReady,
-  walkEnds,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
@@ -41,15 +41,15 @@ void describe("a node dies under a health check with escalation", () => {
     await explain(
       scenario,
       "the emulator itself says that the host is off",
-      WALK_TIMEOUT_MS,
+      REMEDIATION_TIMEOUT_MS,
       async () => (await world.bmc.powerState(world.host(victim).systemUuid)) === "Off",
     );
-    const successor = await explain(scenario, "the pod runs elsewhere", WALK_TIMEOUT_MS, () =>
+    const successor = await explain(scenario, "the pod runs elsewhere", REMEDIATION_TIMEOUT_MS, () =>
       database.successorNode(pod.metadata.uid),
     );
     assert.notEqual(successor, victim);
     assert.deepEqual(await database.attachedNodes(), [successor], "the volume is attached to one node");
-    await walkEnds(scenario, victim, marks);
+    await remediationEnds(scenario, victim, marks);
 
     await assertOrder(scenario, victim, OUT_OF_SERVICE);
     assert.equal(await world.host(victim).orderCount("ForceOff"), 1);
@@ -77,7 +77,7 @@ void describe("a node dies under a health check with escalation", () => {
     const annotations = { [SKIP_DURATION_IF_OFF]: "true" };
     await world.api.mergePatch(HEALTH_CHECK, { metadata: { annotations }, spec: { unhealthyConditions } });
     await world.bmc.order(world.host("worker-2").systemUuid, "ForceOff");
-    await explain(scenario, "a remediation has been created, and why so soon", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "a remediation has been created, and why so soon", REMEDIATION_TIMEOUT_MS, async () => {
       const events = await world.api.list<{ reason: string; note: string }>("/apis/events.k8s.io/v1/events");
       const told = events.filter(({ reason }) => reason === "DurationSkipped").map(({ note }) => note);
       return told.length === 1 && told[0]?.includes("worker-2 read its host Off twice in a row");

@@ -10,7 +10,7 @@ import {
   marksOf,
   startScenario,
   targetsReady,
-  walkEnds,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
@@ -50,7 +50,7 @@ void describe("a reboot does not help a host whose disk died", () => {
     await explain(scenario, "the node has joined again", 180_000, () =>
       Promise.resolve(chronicle.nodes(victim).at(-1)?.object.metadata.uid !== uidBefore),
     );
-    await walkEnds(scenario, victim, marks);
+    await remediationEnds(scenario, victim, marks);
 
     await assertOrder(scenario, victim, OUT_OF_SERVICE);
     assert.equal(world.host(victim).broken, false, "it was booted from the network");

@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { createHealthCheck, startRackWorld } from "../../hack/e2e/rack-world.ts";
 import type { RackWorld } from "../../hack/e2e/rack-world.ts";
 import { OUT_OF_SERVICE, QUARANTINE } from "../../hack/e2e/chronicle.ts";
-import { HEALTH_CHECK, TARGETS, WALK_TIMEOUT_MS, explain } from "../../hack/e2e/scenario.ts";
+import { HEALTH_CHECK, TARGETS, REMEDIATION_TIMEOUT_MS, explain } from "../../hack/e2e/scenario.ts";
 import type { HealthCheckView, TargetView } from "../../hack/e2e/scenario.ts";
 
 const ZONE_LABEL = "topology.kubernetes.io/zone";
@@ -54,7 +54,7 @@ void describe("fifty of fifty-five nodes that die at once", () => {
 
   const healthCheck = (): Promise<HealthCheckView> => world.api.get<HealthCheckView>(HEALTH_CHECK);
   const wait = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-    explain({ world, agents: world.agents }, what, WALK_TIMEOUT_MS, ask);
+    explain({ world, agents: world.agents }, what, REMEDIATION_TIMEOUT_MS, ask);
 
   const uids = async (): Promise<Set<string>> =>
     new Set((await world.remediations()).map(({ metadata }) => metadata.uid));

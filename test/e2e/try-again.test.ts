@@ -12,8 +12,8 @@ import {
   startScenario,
   TARGETS,
   targetsReady,
-  WALK_TIMEOUT_MS,
-  walkEnds,
+  REMEDIATION_TIMEOUT_MS,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { HealthCheckView, NodeMarks, Scenario, TargetView } from "../../hack/e2e/scenario.ts";
 import { RESTORED_BY_VELERO } from "../../src/api/names/labels.ts";
@@ -44,13 +44,13 @@ void describe("a remediation that fails for a password that was rotated", () => 
     await configure(scenario);
     await targetsReady(scenario);
     await applyFencingTarget(scenario.world, "worker-1", { password: "rotated" });
-    await explain(scenario, "the target is not Ready", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the target is not Ready", REMEDIATION_TIMEOUT_MS, async () => {
       const target = await scenario.world.api.get<TargetView>(`${TARGETS}/worker-1`);
       return target.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "False");
     });
     marks = await marksOf(scenario, "worker-1");
     await scenario.world.host("worker-1").hang();
-    failed = await explain(scenario, "the remediation has failed", WALK_TIMEOUT_MS, () => {
+    failed = await explain(scenario, "the remediation has failed", REMEDIATION_TIMEOUT_MS, () => {
       const last = scenario.chronicle.remediations("worker-1").at(-1)?.object;
       return Promise.resolve(failureOf(last) === undefined ? undefined : last);
     });
@@ -65,7 +65,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
 
   void test("a health check reports why a remediation failed after a password was rotated, when the next one starts and how to start it now", async () => {
     const { api } = scenario.world;
-    const condition = await explain(scenario, "the health check says so", WALK_TIMEOUT_MS, async () => {
+    const condition = await explain(scenario, "the health check says so", REMEDIATION_TIMEOUT_MS, async () => {
       const { status } = await api.get<HealthCheckView>(HEALTH_CHECK);
       return status?.conditions?.find(({ type, status: is }) => type === "RemediationFailed" && is === "True");
     });
@@ -94,7 +94,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
       return Promise.resolve(last !== undefined && last.metadata.uid !== failed.metadata.uid);
     });
     process.stderr.write(`e2e: the next try came ${Math.round(performance.now() - correctedMs)} ms after the Secret\n`);
-    await walkEnds(scenario, "worker-1", marks);
+    await remediationEnds(scenario, "worker-1", marks);
   });
 
   void test("a failed remediation and the one that follows it are both kept: by the Node's events, and by the target", async () => {

@@ -9,8 +9,8 @@ import {
   powerOffIsSent,
   startScenario,
   targetsReady,
-  WALK_TIMEOUT_MS,
-  walkEnds,
+  REMEDIATION_TIMEOUT_MS,
+  remediationEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, SERVICE_ACCOUNT } from "../../hack/e2e/world.ts";
@@ -63,7 +63,7 @@ void describe("two installations in one cluster", () => {
     const first = await scenario.startAgent();
     await targetsReady(scenario);
     const second = await scenario.startAgent([`--lease-name=${OTHER}`]);
-    await explain(scenario, "the second one says that it stands by", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the second one says that it stands by", REMEDIATION_TIMEOUT_MS, async () => {
       const events = await world.api.list<{ reason: string; note: string; regarding: { name: string } }>(EVENTS);
       return events.some(
         ({ reason, note, regarding }) =>
@@ -78,13 +78,13 @@ void describe("two installations in one cluster", () => {
     assert.equal(await holder(), `${NAMESPACE}/ironfence`);
     await first.kill();
     const killedMs = Date.now();
-    await explain(scenario, "the second one works", WALK_TIMEOUT_MS, async () =>
+    await explain(scenario, "the second one works", REMEDIATION_TIMEOUT_MS, async () =>
       (await holder()).endsWith(`/${OTHER}`),
     );
     const tookMs = Date.now() - killedMs;
     // The last renewal of the first agent was at most 2 s before the kill. The second agent tries every 2 to 4.4 s.
     assert.ok(tookMs > 12_000 && tookMs < 30_000, `it took over after ${tookMs} ms`);
-    await walkEnds(scenario, victim, marks);
+    await remediationEnds(scenario, victim, marks);
     await assertOrder(scenario, victim, OUT_OF_SERVICE);
     assert.equal(await world.host(victim).orderCount("ForceOff"), 1);
     assert.equal(await world.host(victim).orderCount("On"), 1);
@@ -96,7 +96,7 @@ void describe("two installations in one cluster", () => {
     const before = await world.api.get<LeaseView>(REMEDIATOR_LEASE);
     const again = await scenario.startAgent();
     await world.api.send("DELETE", REMEDIATOR_LEASE);
-    await explain(scenario, "the Lease is there again", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the Lease is there again", REMEDIATION_TIMEOUT_MS, async () => {
       const lease = await world.api.find<LeaseView>(REMEDIATOR_LEASE);
       return lease !== undefined && lease.metadata.uid !== before.metadata.uid;
     });

@@ -11,7 +11,7 @@ import {
   REMEDIATIONS,
   startScenario,
   targetsReady,
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
 } from "../../hack/e2e/scenario.ts";
 import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
@@ -137,7 +137,7 @@ void describe("an uninstall", () => {
     await letPodGo();
     await stopAgents();
     await deleteFolder("deploy/kustomize");
-    await explain(scenario, "worker-1 is as it was", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "worker-1 is as it was", REMEDIATION_TIMEOUT_MS, async () => {
       const present = await marksOf(scenario, "worker-1");
       return present.taints.length === marks.taints.length;
     });
@@ -154,7 +154,7 @@ async function failOne(scenario: Scenario): Promise<void> {
     metadata: { name: "no-such-node", namespace: NAMESPACE },
     spec: { strategy: { powerOffTimeout: "1s" } },
   });
-  await explain(scenario, "the remediation of a node that is not there fails", WALK_TIMEOUT_MS, async () => {
+  await explain(scenario, "the remediation of a node that is not there fails", REMEDIATION_TIMEOUT_MS, async () => {
     const remediations = await api.list<RemediationView>(REMEDIATIONS);
     const failed = remediations.find(({ metadata }) => metadata.name === "no-such-node");
     // A separate write after the verdict removes the finalizer. An agent that is stopped between the two would leave

@@ -7,7 +7,7 @@ import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import { installFirstVersion } from "../../hack/e2e/first-version.ts";
 import {
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   WORKERS,
   assertOrder,
   explain,
@@ -66,7 +66,7 @@ void describe("an agent of another version takes over in the middle of a fence",
 
       const next = await scenario.startAgent();
       await fenceEnds(scenario, victim, before, next);
-      await explain(scenario, "the node is as before", WALK_TIMEOUT_MS, async () =>
+      await explain(scenario, "the node is as before", REMEDIATION_TIMEOUT_MS, async () =>
         isSame(await marksOf(scenario, victim), before.marks),
       );
       await remove(scenario, victim);
@@ -89,7 +89,7 @@ void describe("an agent of another version takes over in the middle of a fence",
 
       const first = await startFirstVersion();
       await fenceEnds(scenario, victim, before, first);
-      await explain(scenario, "all but that taint is as before", WALK_TIMEOUT_MS, async () => {
+      await explain(scenario, "all but that taint is as before", REMEDIATION_TIMEOUT_MS, async () => {
         const marks = await marksOf(scenario, victim);
         const left = marks.taints.filter(({ key }) => key === FENCED_TAINT).map(({ effect }) => effect);
         const others = marks.taints.filter(({ key }) => key !== FENCED_TAINT);
@@ -98,7 +98,7 @@ void describe("an agent of another version takes over in the middle of a fence",
       await first.stop();
 
       await scenario.startAgent();
-      await explain(scenario, "that taint is off, too", WALK_TIMEOUT_MS, async () =>
+      await explain(scenario, "that taint is off, too", REMEDIATION_TIMEOUT_MS, async () =>
         isSame(await marksOf(scenario, victim), before.marks),
       );
       await remove(scenario, victim);
@@ -130,7 +130,7 @@ async function fenceEnds(scenario: Scenario, victim: string, before: Before, age
   assert.equal(await host.orderCount("On"), 0, "the fence is held until now");
   await before.letGo();
 
-  await explain(scenario, "the remediation has its verdict", WALK_TIMEOUT_MS, () => {
+  await explain(scenario, "the remediation has its verdict", REMEDIATION_TIMEOUT_MS, () => {
     const succeeded = conditionOf(stored(scenario, victim), "Succeeded")?.status;
     return Promise.resolve(succeeded !== undefined && succeeded !== "Unknown");
   });
@@ -149,7 +149,7 @@ async function remove(scenario: Scenario, victim: string): Promise<void> {
   const { world } = scenario;
   const path = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/${victim}`;
   await world.api.delete(path);
-  await explain(scenario, "no finalizer keeps the remediation", WALK_TIMEOUT_MS, async () => {
+  await explain(scenario, "no finalizer keeps the remediation", REMEDIATION_TIMEOUT_MS, async () => {
     return (await world.api.find<RemediationView>(path)) === undefined;
   });
 }

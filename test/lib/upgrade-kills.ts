@@ -10,7 +10,7 @@ import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import { installFirstVersion } from "../../hack/e2e/first-version.ts";
 import {
   TARGETS,
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
   WORKERS,
   explain,
   leaderOf,
@@ -126,7 +126,7 @@ export function testUpgradeKills(rounds: number): void {
         await explain(
           scenario,
           `${victim} is Unknown`,
-          WALK_TIMEOUT_MS,
+          REMEDIATION_TIMEOUT_MS,
           async () => readyOf(await node()) === "Unknown",
         );
         await applyObject(api, {
@@ -137,7 +137,7 @@ export function testUpgradeKills(rounds: number): void {
         });
         let isPrepared = round > 0;
         for (const [index, { phase: until, afterMs, signal }] of kills.entries()) {
-          await explain(scenario, `the fence has come to ${until}`, WALK_TIMEOUT_MS, async () =>
+          await explain(scenario, `the fence has come to ${until}`, REMEDIATION_TIMEOUT_MS, async () =>
             hasReached((await remediation()).status?.phase, until),
           );
           await sleep(afterMs);
@@ -152,10 +152,15 @@ export function testUpgradeKills(rounds: number): void {
           await leaderOf(scenario, [agent]);
         }
 
-        await explain(scenario, `the remediation of ${victim} has its verdict`, 2 * WALK_TIMEOUT_MS, async () => {
-          const { status } = conditionOf(await remediation(), "Succeeded") ?? {};
-          return status === "True" || status === "False";
-        });
+        await explain(
+          scenario,
+          `the remediation of ${victim} has its verdict`,
+          2 * REMEDIATION_TIMEOUT_MS,
+          async () => {
+            const { status } = conditionOf(await remediation(), "Succeeded") ?? {};
+            return status === "True" || status === "False";
+          },
+        );
         const verdict = conditionOf(await remediation(), "Succeeded");
         assert.equal(verdict?.status, "True", `${verdict?.message ?? ""}\n${agent.log()}`);
         assert.equal(await bmc.powerState(world.host(victim).systemUuid), "On");
@@ -167,11 +172,11 @@ export function testUpgradeKills(rounds: number): void {
           await agent.stop();
           agent = await start("this version");
         }
-        await explain(scenario, `${victim} is as before`, WALK_TIMEOUT_MS, async () => {
+        await explain(scenario, `${victim} is as before`, REMEDIATION_TIMEOUT_MS, async () => {
           return JSON.stringify(await marksOf(scenario, victim)) === JSON.stringify(marks);
         });
         await api.delete(path);
-        await explain(scenario, "no finalizer keeps the remediation", WALK_TIMEOUT_MS, async () => {
+        await explain(scenario, "no finalizer keeps the remediation", REMEDIATION_TIMEOUT_MS, async () => {
           return (await api.find(path)) === undefined;
         });
         const target = await api.get<TargetView & { metadata: { finalizers?: string[] } }>(`${TARGETS}/${victim}`);

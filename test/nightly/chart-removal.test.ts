@@ -13,7 +13,7 @@ import {
   marksOf,
   startScenario,
   targetsReady,
-  WALK_TIMEOUT_MS,
+  REMEDIATION_TIMEOUT_MS,
 } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { deleteManifests } from "../../hack/lib/apply.ts";
@@ -119,16 +119,16 @@ void describe("a release of the chart and its namespace", () => {
    */
   async function end(victim: string, marks: NodeMarks): Promise<void> {
     const { api, bmc } = scenario.world;
-    await explain(scenario, `the fence of ${victim} is over`, WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, `the fence of ${victim} is over`, REMEDIATION_TIMEOUT_MS, async () => {
       const found = await api.find<RemediationView>(`${REMEDIATIONS}/${victim}`);
       return found === undefined || conditionOf(found, "Succeeded")?.status === "True";
     });
-    await explain(scenario, `${victim} is as before`, WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, `${victim} is as before`, REMEDIATION_TIMEOUT_MS, async () => {
       return JSON.stringify(await marksOf(scenario, victim)) === JSON.stringify(marks);
     });
     await tryDelete(api, `${REMEDIATIONS}/${victim}`);
     assert.equal(await bmc.powerState(scenario.world.host(victim).systemUuid), "On");
-    await explain(scenario, "the policies allow the deletion", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the policies allow the deletion", REMEDIATION_TIMEOUT_MS, async () => {
       return (await tryDelete(api, `${NAMESPACE_PATH}?dryRun=All`)) === undefined;
     });
     await stopAgents();

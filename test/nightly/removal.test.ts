@@ -6,7 +6,14 @@ import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
 import { eventually } from "../../hack/e2e/eventually.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import { overridePolicies, tryDelete, tryDeleteAll, untilRefused } from "../../hack/e2e/removal.ts";
-import { explain, holdFence, marksOf, startScenario, targetsReady, WALK_TIMEOUT_MS } from "../../hack/e2e/scenario.ts";
+import {
+  explain,
+  holdFence,
+  marksOf,
+  startScenario,
+  targetsReady,
+  REMEDIATION_TIMEOUT_MS,
+} from "../../hack/e2e/scenario.ts";
 import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
@@ -67,13 +74,13 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
   async function assertBack(): Promise<void> {
     const { api, bmc } = scenario.world;
     await letPodGo();
-    await explain(scenario, `${victim} is as before`, WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, `${victim} is as before`, REMEDIATION_TIMEOUT_MS, async () => {
       return JSON.stringify(await marksOf(scenario, victim)) === JSON.stringify(marks);
     });
     assert.equal(await bmc.powerState(scenario.world.host(victim).systemUuid), "On");
     assert.equal(await scenario.world.host(victim).orderCount("ForceOff"), 1);
     await tryDelete(api, `${REMEDIATIONS}/${victim}`);
-    await explain(scenario, "no finalizer keeps the remediation", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "no finalizer keeps the remediation", REMEDIATION_TIMEOUT_MS, async () => {
       return (await api.find(`${REMEDIATIONS}/${victim}`)) === undefined;
     });
   }
@@ -87,7 +94,7 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
     const agent = await begin("worker-1", { override: true });
     await scenario.world.api.delete(`${RBAC}/clusterroles/ironfence-agent`);
     await letPodGo();
-    await explain(scenario, "the agent says what it lacks", WALK_TIMEOUT_MS, () =>
+    await explain(scenario, "the agent says what it lacks", REMEDIATION_TIMEOUT_MS, () =>
       Promise.resolve(/clusterrole[^\n]*ironfence-agent[^\n]* not found/.test(agent.log())),
     );
     await apply();
@@ -109,7 +116,7 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
     await agent.kill();
     await world.api.delete(`${NAMESPACE_PATH}/secrets/${victim}-bmc`);
     await scenario.startAgent();
-    await explain(scenario, "the remediation names the Secret", WALK_TIMEOUT_MS, async () =>
+    await explain(scenario, "the remediation names the Secret", REMEDIATION_TIMEOUT_MS, async () =>
       (await message("Processing")).includes(`Secret ironfence-system/${victim}-bmc`),
     );
     assert.equal(await tainted(), false, "without a proof that the host is off the taint does not stay");
@@ -138,7 +145,7 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
     await applyObject(api, PAUSE);
     await api.delete(`${REMEDIATIONS}/${victim}`);
     await letPodGo();
-    await explain(scenario, "the remediation is gone", WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, "the remediation is gone", REMEDIATION_TIMEOUT_MS, async () => {
       return (await api.find(`${REMEDIATIONS}/${victim}`)) === undefined;
     });
     assert.equal(await scenario.world.bmc.powerState(scenario.world.host(victim).systemUuid), "On");
@@ -152,7 +159,7 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
     const crd = `${CRDS}/baremetalremediations.ironfence.io`;
     await api.delete(crd);
     await letPodGo();
-    await eventually("the kind is gone", WALK_TIMEOUT_MS, async () => (await api.find(crd)) === undefined);
+    await eventually("the kind is gone", REMEDIATION_TIMEOUT_MS, async () => (await api.find(crd)) === undefined);
     assert.equal(await scenario.world.bmc.powerState(scenario.world.host(victim).systemUuid), "On");
     assert.equal(await tainted(), false);
   });
@@ -173,12 +180,12 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
     await letPodGo();
     await eventually(
       "the namespace is gone",
-      WALK_TIMEOUT_MS,
+      REMEDIATION_TIMEOUT_MS,
       async () => (await world.api.find(NAMESPACE_PATH)) === undefined,
       async () => JSON.stringify([await world.api.find(NAMESPACE_PATH), await world.api.list(REMEDIATIONS)]),
     );
     assert.equal(await world.bmc.powerState(world.host(victim).systemUuid), "On");
-    await explain(scenario, `${victim} is as before`, WALK_TIMEOUT_MS, async () => {
+    await explain(scenario, `${victim} is as before`, REMEDIATION_TIMEOUT_MS, async () => {
       return JSON.stringify(await marksOf(scenario, victim)) === JSON.stringify(marks);
     });
   });

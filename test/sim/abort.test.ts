@@ -6,13 +6,13 @@ import { PODS } from "../../src/api/kubernetes/core-types.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
-const WALK = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"] as const;
+const STATES = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"] as const;
 
 /**
  * Runs a remediation until a state. A pod that ends slowly, a slow boot and a node that is not Ready at once make each
  * state last long enough.
  */
-async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> {
+async function reach(world: World, phase: (typeof STATES)[number]): Promise<void> {
   world.createPod("n1", "db");
   await world.clock.advance(3_000);
   await world.hang("n1");
@@ -27,7 +27,7 @@ async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> 
 }
 
 describe("a remediation that is deleted leaves the host and the node as it found them", () => {
-  for (const phase of WALK.slice(0, 5)) {
+  for (const phase of STATES.slice(0, 5)) {
     it(`a remediation that is deleted in ${phase} leaves the host and the node as it found them`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
@@ -44,7 +44,7 @@ describe("a remediation that is deleted leaves the host and the node as it found
 });
 
 describe("a remediation that its health check gives up", () => {
-  for (const phase of WALK.slice(0, 5)) {
+  for (const phase of STATES.slice(0, 5)) {
     it(`a remediation that its health check gives up in ${phase} undoes what it did, and reports that`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
@@ -62,7 +62,7 @@ describe("a remediation that its health check gives up", () => {
 });
 
 describe("an agent that is killed and restarted", () => {
-  for (const phase of WALK.slice(1, 5)) {
+  for (const phase of STATES.slice(1, 5)) {
     it(`an agent that is killed in ${phase} and restarted finishes the fence with one power-off in all`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
@@ -80,7 +80,7 @@ describe("an agent that is killed and restarted", () => {
       }));
   }
 
-  for (const phase of [...WALK, "Succeeded"]) {
+  for (const phase of [...STATES, "Succeeded"]) {
     it(`an agent that is killed when the answer to the write that enters ${phase} is lost finishes the fence with one power-off in all`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");

@@ -136,7 +136,7 @@ describe("a slot of the limit on concurrent hosts", () => {
       await world.clock.advance(60_000);
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
       world.rack.host("n1").replaceDisk();
-      world.somebodyOrders("n1", "ForceRestart");
+      world.otherClientOrders("n1", "ForceRestart");
       await world.phase("n1", "Succeeded");
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
     }));
@@ -271,7 +271,7 @@ describe("the control plane", () => {
       world.rack.bmc("n1").setReachability("up");
       await world.until("it says so", () => world.condition("n1", "Processing") === "True ControlPlaneQuorum", 60_000);
       assert.deepEqual(world.powerLog, []);
-      world.somebodyOrders("n2", "ForceRestart");
+      world.otherClientOrders("n2", "ForceRestart");
       await world.phase("n1", "Succeeded");
       assert.deepEqual(world.powerLog, ["n2 ForceRestart", "n1 ForceOff", "n1 On"]);
       world.assertClean();

@@ -66,7 +66,7 @@ describe("a remediation whose agent is killed right after the creation", () => {
       world.server.collection(NODES).delete({ name: "n1" });
       cutPower(world, "n1");
       await world.clock.advance(10_000);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("n1 is Ready", () => world.isReady("n1"));
       await assertLeftAlone(world);
     }));
@@ -79,7 +79,7 @@ describe("a remediation whose agent is killed right after the creation", () => {
       runEarly({ annotations: EARLY, hosts: [{ name: "n1", ...INSTANT }] }, async (world) => {
         await failUnnoticed(world, () => cutPower(world, "n1"));
         assert.ok(world.isReady("n1"), "the remediation began early");
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
         await world.clock.advance(afterMs);
         await assertLeftAlone(world);
       }));

@@ -22,7 +22,7 @@ async function mend(world: World): Promise<void> {
       { name: "n1" },
       { spec: { taints: null }, metadata: { annotations: { "ironfence.io/fenced-by": null } } },
     );
-  world.somebodyOrders("n1", "On");
+  world.otherClientOrders("n1", "On");
   await world.until("n1 is Ready", () => world.isReady("n1"));
   world.freePod();
 }
@@ -73,9 +73,9 @@ describe("a node that came back", () => {
       world.remediate("n1", { retryLimit: 0 });
       await world.until("the BMC has the order", () => world.remediation("n1")?.status?.attempt?.sent === true);
       world.rack.bmc("n1").orderDelayMs = 0;
-      world.somebodyOrders("n1", "ForceOff");
+      world.otherClientOrders("n1", "ForceOff");
       await world.clock.advance(3_000);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("n1 is Ready", () => world.isReady("n1"));
       await world.phase("n1", "Succeeded");
       await world.clock.advance(60_000);
@@ -126,7 +126,7 @@ describe("a node that came back", () => {
   it("a node that came back as a host that turns itself on is forced off at once while its node is not Ready", () =>
     World.run({}, async (world) => {
       await fence(world);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until(
         "it is off again",
         () => world.powerLog.filter((order) => order === "n1 ForceOff").length === 2,

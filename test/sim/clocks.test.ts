@@ -48,7 +48,7 @@ describe("a node that comes back while its BMC does not answer", () => {
       world.rack.bmc("n1").setReachability("refused");
       world.remediate("n1");
       await world.until("it waits", () => world.condition("n1", "Processing") === "True BMCUnreachable", 5_000);
-      world.somebodyOrders("n1", "ForceRestart");
+      world.otherClientOrders("n1", "ForceRestart");
       await world.until("n1 is Ready", () => world.isReady("n1"));
       world.rack.bmc("n1").setReachability("up");
       await world.phase("n1", "Succeeded");
@@ -64,7 +64,7 @@ describe("a node that comes back while its BMC does not answer", () => {
       world.rack.bmc("n1").setReachability("refused");
       world.remediate("n1");
       await world.until("it waits", () => world.condition("n1", "Processing") === "True BMCUnreachable", 5_000);
-      world.somebodyOrders("n1", "ForceRestart");
+      world.otherClientOrders("n1", "ForceRestart");
       const before = world.node("n1")?.status.nodeInfo?.bootID;
       const isRebooted = (): boolean => world.node("n1")?.status.nodeInfo?.bootID !== before && world.isReady("n1");
       await world.until("n1 has rebooted", isRebooted);

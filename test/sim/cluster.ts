@@ -238,7 +238,7 @@ export class Cluster {
   }
 
   /** Sends a power order that does not come from the agent. */
-  somebodyOrders(host: string, order: PowerOrderType): void {
+  otherClientOrders(host: string, order: PowerOrderType): void {
     this.rack.host(host).order(order);
   }
 

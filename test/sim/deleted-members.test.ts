@@ -54,7 +54,7 @@ describe("a member of etcd whose Node was deleted", () => {
     World.run(PLANE, async (world) => {
       await loseMembers(world);
       await leadAgain(world);
-      world.somebodyOrders("n4", "ForceRestart");
+      world.otherClientOrders("n4", "ForceRestart");
       await world.until("n4 is Ready", () => world.isReady("n4"));
       await world.hang("n3");
       world.remediate("n3");

@@ -46,7 +46,7 @@ describe("the release of a node that still says that it is Ready", () => {
       setTaints(world, [...taintsOf(world, "n1"), OUT_OF_SERVICE]);
       await gone(world);
       assert.equal(world.node("n1")?.metadata.annotations?.[FENCED_BY], undefined);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("it is over", () => begun(world).length === 0 && world.isReady("n1"), 200_000);
       assert.equal(isTainted(world, "n1"), true, "the taint of the other client");
     }));
@@ -60,7 +60,7 @@ describe("the release of a node that still says that it is Ready", () => {
       const booted = world.node("n1")?.status.nodeInfo?.bootID;
       world.server.faults.lagWatches({ client: "agent" }, 60_000);
       world.rack.bmc("n1").pretendPower("Off", 600_000);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("a new boot", () => world.node("n1")?.status.nodeInfo?.bootID !== booted, 60_000);
       await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
       world.server.faults.lagWatches({ client: "agent" }, 0);
@@ -75,7 +75,7 @@ describe("the release of a node that still says that it is Ready", () => {
       const stop = world.server.onChange(({ object }) => {
         if (object.kind !== "Pod" || (object as Pod).status?.phase !== "Failed") return;
         stop();
-        queueMicrotask(() => world.somebodyOrders("n1", "On"));
+        queueMicrotask(() => world.otherClientOrders("n1", "On"));
       });
       const booted = world.node("n1")?.status.nodeInfo?.bootID;
       cutPower(world, "n1");
@@ -100,7 +100,7 @@ describe("the release of a node that still says that it is Ready", () => {
       world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 1_900 } });
       cutPower(world, "n1");
       await world.until("a pod has failed", () => world.pods("n1").some(isFailed), BEFORE_UNKNOWN_MS);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
       assert.deepEqual(world.pods("n1"), []);
     });

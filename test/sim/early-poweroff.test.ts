@@ -77,7 +77,7 @@ describe("a poweroff without a cordon", () => {
       const interference = {
         effect: (_agent: string, _what: string) => {
           if (world === undefined) return undefined;
-          if (seen === at) world.clock.schedule(0, () => world?.somebodyOrders("n1", "On"));
+          if (seen === at) world.clock.schedule(0, () => world?.otherClientOrders("n1", "On"));
           seen += 1;
           return undefined;
         },

@@ -158,7 +158,7 @@ describe("a host that comes back before the duration of its node is over", () =>
         cutPower(world, "n1");
         await world.clock.advance(1_000);
         await arrange(world);
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
         await world.until("a new boot", () => world.node("n1")?.status.nodeInfo?.bootID !== booted, 120_000);
         const backMs = world.clock.nowMs();
         await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
@@ -178,7 +178,7 @@ describe("a host that comes back before the duration of its node is over", () =>
         world.createPod("n1", "db");
         cutPower(world, "n1");
         await world.clock.advance(seconds * 1_000);
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
         await world.until("it is back", () => begun(world).length === 0 && world.isReady("n1"), 200_000);
         await world.clock.advance(60_000);
         assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1, world.powerLog.join(", "));
@@ -194,7 +194,7 @@ describe("a host that comes back before the duration of its node is over", () =>
       while (world.clock.nowMs() < stopMs) {
         cutPower(world, "n1");
         await world.clock.advance(2_000);
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
         await world.clock.advance(2_000);
       }
       const taints = world.markLog.filter((mark) => mark === "n1 +taint").length;

@@ -40,7 +40,7 @@ export function runEarly(given: EarlyOptions, test: (world: World) => Promise<vo
 
 /** Cuts the power of a host but not that of its BMC. */
 export function cutPower(world: World, host: string): void {
-  world.somebodyOrders(host, "ForceOff");
+  world.otherClientOrders(host, "ForceOff");
 }
 
 /** All remediations. */

@@ -78,7 +78,7 @@ describe("a BMC that reports Off of another host", () => {
       cutPower(world, "n1");
       await world.clock.advance(BEFORE_UNKNOWN_MS);
       assert.equal(begun(world).length, 0, "barred");
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("n1 is Ready", () => world.isReady("n1"));
       edit(world);
       await world.clock.advance(PROBED_MS);
@@ -135,7 +135,7 @@ describe("a BMC whose readings are old", () => {
       cutPower(world, "n1");
       await world.clock.advance(500);
       world.rack.bmc("n1").freezePower(600_000);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.clock.advance(120_000);
       assert.deepEqual(ordersOfAgent(world), []);
       assert.equal(begun(world).length, 0);

@@ -156,7 +156,7 @@ describe("the stop switch", () => {
       await fence(world, { powerOffTimeout: "60s" });
       world.rack.host("n1").failDisk();
       world.pause(true);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("the proof is lost", () => world.condition("n1", "Processing") === "True Paused");
       await world.clock.advance(3_600_000);
       assert.equal(world.remediation("n1")?.status?.phase, "PoweringOff");

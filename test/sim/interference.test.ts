@@ -163,7 +163,7 @@ describe("a host that another agent reaches, too", () => {
       await world.phase("n1", "Succeeded");
       await world.clock.advance(1_500_000);
       assert.deepEqual(resets(), []);
-      world.somebodyOrders("n2", "ForceRestart");
+      world.otherClientOrders("n2", "ForceRestart");
       await world.clock.advance(1_500_000);
       assert.deepEqual(resets(), ["n2"]);
     }));

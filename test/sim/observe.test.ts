@@ -82,7 +82,7 @@ describe("an agent that only observes", () => {
       assert.equal(started.length, 1, "the outage goes on");
       assert.deepEqual([world.remediation("n1"), world.powerLog, world.markLog], [undefined, [], []]);
       assert.deepEqual(world.node("n1")?.metadata.annotations, before);
-      world.somebodyOrders("n1", "PowerCycle");
+      world.otherClientOrders("n1", "PowerCycle");
       await world.until("n1 is Ready", () => world.isReady("n1"));
       await world.until("the outage is over for it, too", () => ended.length > 0, 30_000);
       assert.deepEqual(ended, ["n1"]);

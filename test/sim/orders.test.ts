@@ -125,7 +125,7 @@ function keepOn(world: World, afterMs = 3_000): () => void {
   const timers = new Set<{ cancel(): void }>();
   const stop = world.rack.subscribe((event) => {
     if (event.host !== "n1" || event.type !== "powerChanged" || event.power !== "Off") return;
-    timers.add(world.clock.schedule(afterMs, () => world.somebodyOrders("n1", "On")));
+    timers.add(world.clock.schedule(afterMs, () => world.otherClientOrders("n1", "On")));
   });
   return () => {
     stop();

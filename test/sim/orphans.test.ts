@@ -40,7 +40,7 @@ async function loseBesideForeignTaint(world: World): Promise<void> {
 
 /** Lets a person power n1 on. */
 async function switchOn(world: World): Promise<void> {
-  world.somebodyOrders("n1", "On");
+  world.otherClientOrders("n1", "On");
   await world.until("n1 is Ready", () => world.isReady("n1"));
   await world.clock.advance(1_000);
 }

@@ -27,7 +27,7 @@ describe("unlike the operators of today", () => {
       // The node comes back before its BMC answers again.
       world.rack.bmc("n1").setReachability("silent");
       await world.phase("n1", "Verifying");
-      world.somebodyOrders("n1", "ForceRestart");
+      world.otherClientOrders("n1", "ForceRestart");
       await world.until("n1 is Ready", () => world.isReady("n1"));
       world.rack.bmc("n1").setReachability("up");
       await world.phase("n1", "Succeeded");

@@ -57,7 +57,7 @@ it("a reboot orders a host off that reads Off already, and proves it off only af
     world.createPod("n1", "db");
     await world.clock.advance(3_000);
     await world.hang("n1");
-    world.somebodyOrders("n1", "ForceOff");
+    world.otherClientOrders("n1", "ForceOff");
     await world.until("n1 is off", () => world.rack.host("n1").power === "Off");
     const calls = world.devices.calls.length;
     world.remediate("n1");

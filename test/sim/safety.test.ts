@@ -167,7 +167,7 @@ describe("a host that another actor powers on while it is fenced", () => {
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       const first = world.remediation("n1")?.status?.attempt?.id;
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 5_000);
       await world.phase("n1", "Releasing");
       assert.notEqual(world.remediation("n1")?.status?.attempt?.id, first);

@@ -37,7 +37,7 @@ const notes = (world: World, reason: string): string[] =>
 
 /** Powers the host of n1 off, as a user does, and waits until the cluster notices. */
 async function powerOff(world: World): Promise<void> {
-  world.somebodyOrders("n1", "ForceOff");
+  world.otherClientOrders("n1", "ForceOff");
   await world.until("n1 is Unknown", () => isUnknown(world));
 }
 
@@ -71,7 +71,7 @@ describe("the duration of a node whose host is proven off", () => {
 
   it("the duration of a node whose host is proven off is kept if no health check asks, and no BMC is asked a thing", () =>
     run(false, async (world) => {
-      world.somebodyOrders("n1", "ForceOff");
+      world.otherClientOrders("n1", "ForceOff");
       const calls = world.devices.calls.length;
       await world.until("n1 is Unknown", () => isUnknown(world));
       await world.clock.advance(SOON_MS);
@@ -151,7 +151,7 @@ describe("no duration is skipped", () => {
       "a node is not remediated before its duration is over after a single Off reading",
       async (world) => {
         const off = world.devices.calls.length;
-        world.somebodyOrders("n1", "ForceOff");
+        world.otherClientOrders("n1", "ForceOff");
         const read = (): boolean => world.devices.calls.slice(off).some(({ call }) => call === "readPower");
         await world.clock.advance(40_000);
         while (!read()) await world.clock.advance(5);
@@ -191,7 +191,7 @@ describe("no duration is skipped", () => {
         await powerOff(world);
         await world.until("a proof", () => proof(world) !== undefined, 5_000);
         world.rack.host("n1").failDisk();
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
         await world.until("no proof", () => proof(world) === undefined, 40_000);
         pauseCheck(world, []);
       },

@@ -36,7 +36,7 @@ describe("a host that comes on by itself while it is fenced", () => {
           world.onPhase("n1", "Releasing", () => world.server.faults.inject(fault));
           await fence(world);
           await world.clock.advance(4_000);
-          world.somebodyOrders("n1", "On");
+          world.otherClientOrders("n1", "On");
           await untainted(world, UNTAINTED_WITHIN_MS);
           world.server.faults.clear();
           world.freePod();
@@ -53,7 +53,7 @@ describe("a host that comes on by itself while it is fenced", () => {
           await fence(world);
           const match = { method, pathPrefix: "/api/v1/nodes/n1", client: "agent", watch: false };
           world.server.faults.inject({ match, times: 1, action });
-          world.somebodyOrders("n1", "On");
+          world.otherClientOrders("n1", "On");
           await untainted(world, 9_000);
           world.freePod();
           await world.phase("n1", "Succeeded");
@@ -103,7 +103,7 @@ describe("a patch that puts the taint on and has no answer", () => {
       await world.until("the patch is sent", () => isSent);
       stop();
       world.pause(true);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.clock.advance(2_500);
       // From here on, only the patch in transit could add the taint.
       world.server.faults.clear();

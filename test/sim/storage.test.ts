@@ -70,7 +70,7 @@ async function isBack(world: World, host: string): Promise<void> {
   await world.clock.advance(600_000);
 }
 
-function somebodyTaints(world: World, name: string, on: boolean): void {
+function otherClientTaints(world: World, name: string, on: boolean): void {
   const taints = (world.node(name)?.spec.taints ?? []).filter(({ key }) => key !== OUT_OF_SERVICE.key);
   const next = on ? [...taints, OUT_OF_SERVICE] : taints;
   world.server.collection(NODES).mergePatch({ name }, { spec: { taints: next } });
@@ -137,7 +137,7 @@ for (const by of ["client", "address"] as const)
         await world.hang(host);
         world.remediate(host, { ...QUICK, drainTimeout: "120s" });
         await world.phase(host, "Releasing");
-        world.somebodyOrders(host, "On");
+        world.otherClientOrders(host, "On");
         await world.clock.advance(20_000);
         csi.isAway = false;
         await isBack(world, host);
@@ -170,11 +170,11 @@ describe("the same storage without a fence, by which the model is seen to lose d
       const { world, host } = await startDatabase(driver);
       driver.isAway = early;
       await world.hang(host);
-      somebodyTaints(world, host, true);
+      otherClientTaints(world, host, true);
       for (const pod of world.pods(host))
         world.server.collection(PODS).delete({ ...pod.metadata }, { gracePeriodSeconds: 0 });
       await world.clock.advance(10_000);
-      if (early) somebodyTaints(world, host, false);
+      if (early) otherClientTaints(world, host, false);
       driver.isAway = false;
       await world.clock.advance(60_000);
       assert.equal(driver.losses.length > 0, early, JSON.stringify(driver.unpublished));

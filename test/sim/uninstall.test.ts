@@ -66,9 +66,9 @@ describe("a remediation that has its verdict", () => {
       await world.clock.advance(5_000);
       assert.deepEqual(finalizersOf(world), [FINALIZER]);
       host.replaceDisk();
-      world.somebodyOrders("n1", "ForceOff");
+      world.otherClientOrders("n1", "ForceOff");
       await world.clock.advance(20_000);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("n1 is Ready", () => world.isReady("n1"));
       await world.clock.advance(5_000);
       assert.equal(world.node("n1")?.metadata.labels?.[RACK], "r7");

@@ -19,7 +19,7 @@ describe("a taint that was put on, and not recorded yet", () => {
       world.remediate("n1");
       await world.until("the taint is on", () => world.markLog.includes("n1 +taint"));
       await world.killAgent();
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.until("n1 is on", () => world.rack.host("n1").power === "On");
       world.startAgent();
       await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 3_000);
@@ -33,7 +33,7 @@ describe("a taint that was put on, and not recorded yet", () => {
       const match = { pathPrefix: "/api/v1/nodes/n1", client: "agent" };
       onTaint(world, () => {
         world.server.faults.inject({ match: { ...match, method: "GET" }, times: 6, action: { kind: "drop" } });
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
       });
       world.server.faults.inject({ match: { ...match, method: "PATCH" }, times: 1, action: { kind: "loseAnswer" } });
       world.remediate("n1");

@@ -51,7 +51,7 @@ function hasReason(world: World, reason: string): boolean {
 async function nextLeader(world: World): Promise<void> {
   world.startAgent();
   await world.clock.advance(10_000);
-  world.somebodyOrders("n1", "On");
+  world.otherClientOrders("n1", "On");
 }
 
 describe("the taint of a remediation that the next leader cannot continue", () => {
@@ -132,7 +132,7 @@ describe("the taint of a remediation that the next leader cannot continue", () =
       const mend = cannotList(world, "/apis/metal3.io/v1alpha1/baremetalhosts");
       world.startAgent();
       await world.clock.advance(10_000);
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       assert.equal(isTainted(), false);
       await world.clock.advance(60_000);
       assert.equal(world.condition("Processing").reason, "InputUnread");

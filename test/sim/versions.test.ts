@@ -70,7 +70,7 @@ describe("a status that this version does not know", () => {
         const known = await otherVersionTakesOver(world, foreign);
         world.startAgent();
         await world.until("the taint is off at once", () => world.markLog.at(-1) === "n1 -taint", 1_000);
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
         await world.clock.advance(60_000);
         const processing = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Processing");
         assert.equal(processing?.reason, "UnknownState");

@@ -18,9 +18,9 @@ describe("a power-off that its BMC carries out very late", () => {
     it(`a host whose node came back is not left off by a power-off that its BMC carries out after ${lateMs / 1_000} s`, () =>
       World.run({}, async (world) => {
         await orderLate(world, lateMs, { retryLimit: 0, powerOffTimeout: "5m" });
-        world.somebodyOrders("n1", "ForceOff");
+        world.otherClientOrders("n1", "ForceOff");
         await world.clock.advance(3_000);
-        world.somebodyOrders("n1", "On");
+        world.otherClientOrders("n1", "On");
         await world.until("n1 is Ready", () => world.isReady("n1"));
         await world.phase("n1", "Succeeded");
         await world.clock.advance(150_000);

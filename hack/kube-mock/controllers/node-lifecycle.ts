@@ -27,7 +27,7 @@ interface Health {
   uid: string;
   renewTime: string | undefined;
   heartbeat: string | undefined;
-  heardMs: number;
+  receivedMs: number;
 }
 
 /**
@@ -48,9 +48,9 @@ export function startNodeLifecycle(
     const heartbeat = node.status.conditions?.find(({ type }) => type === "Ready")?.lastHeartbeatTime;
     const known = healthOf.get(name);
     const isNews = known?.uid !== uid || known.renewTime !== renewTime || known.heartbeat !== heartbeat;
-    const heardMs = isNews ? clock.monotonicMs() : known.heardMs;
-    healthOf.set(name, { uid, renewTime, heartbeat, heardMs });
-    if (clock.monotonicMs() - heardMs <= options.monitorGracePeriodMs) return;
+    const receivedMs = isNews ? clock.monotonicMs() : known.receivedMs;
+    healthOf.set(name, { uid, renewTime, heartbeat, receivedMs });
+    if (clock.monotonicMs() - receivedMs <= options.monitorGracePeriodMs) return;
     const conditions = unknownConditions(node.status.conditions ?? [], toTime(clock.nowMs()));
     if (jsonEqual(conditions, node.status.conditions)) return;
     nodes.mergePatch({ name }, { metadata: { uid }, status: { conditions } }, "status");

@@ -89,8 +89,8 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     case "EvidenceRead":
       return { ...observations, evidence: { found: event.evidence, readAtMs: event.epochMs } };
     case "NodeExamined": {
-      const { node, dispute, members, bearsOurs } = event;
-      const mayBeTainted = bearsOurs || observations.taintUnansweredAtMs !== undefined;
+      const { node, dispute, members, hasOurs } = event;
+      const mayBeTainted = hasOurs || observations.taintUnansweredAtMs !== undefined;
       return { ...observations, examined: { node, dispute }, members, ...(!mayBeTainted && { taintCleared: true }) };
     }
     case "LeaseRead": {

@@ -7,8 +7,8 @@ import type { SushyEmulator } from "../../../hack/e2e/sushy-emulator.ts";
 
 const START_TIMEOUT_MS = 120_000;
 
-// These tests cover only the driver. Whole remediations with this emulator are in `walk.test.ts` and the files next to
-// it.
+// These tests cover only the driver. Whole remediations with this emulator are in `remediation.test.ts` and the files
+// next to it.
 void describe("our Redfish driver on sushy-emulator, over TLS with basic authentication", () => {
   const [first, second] = [
     { uuid: randomUUID(), name: "one" },

@@ -44,7 +44,7 @@ export function perform(arena: Arena, deed: Deed): void {
     case "outlets":
       return arena.devices.pdus.disturb(deed.host, deed.is);
     case "order":
-      return arena.somebodyOrders(deed.host, deed.order);
+      return arena.otherClientOrders(deed.host, deed.order);
     case "bmc":
       return rack.bmc(deed.host).setReachability(deed.is);
     case "restartBmc":
@@ -236,7 +236,7 @@ function mend(arena: Arena, name: string): void {
     const annotations = { [FENCED_BY]: null, [QUARANTINED_BY]: null };
     arena.server.collection(NODES).mergePatch({ name }, { spec: { taints }, metadata: { annotations } });
   }
-  arena.somebodyOrders(name, "On");
+  arena.otherClientOrders(name, "On");
 }
 
 /** A restore creates a remediation again without status, with the annotations of the saved object. */

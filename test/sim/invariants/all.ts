@@ -1,6 +1,6 @@
 import { imageAfterReboots } from "./bare-metal-host.ts";
 import { holdsFromStored, noOffForStale, noOffOfReturned } from "./came-back.ts";
-import { healthBudget, limitsHold, nobodyStarves } from "./budget.ts";
+import { healthBudget, limitsHold, noRemediationStarves } from "./budget.ts";
 import { finalizerKeptWhileOwing, noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
 import { leavesReturned } from "./early.ts";
 import type { Invariant } from "./facts.ts";
@@ -45,7 +45,7 @@ export const INVARIANTS: readonly Invariant[] = [
   wrongHostIsSaid,
   healthBudget,
   limitsHold,
-  nobodyStarves,
+  noRemediationStarves,
   onlyTheLeader,
   finalHasNothing,
   oneOwner,

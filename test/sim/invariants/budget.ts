@@ -104,7 +104,7 @@ export const limitsHold: Invariant = {
  * if its host reads On, if its cluster or API cannot be reached, or if it is past its deadline. The quorum of etcd may
  * also make a remediation wait.
  */
-export const nobodyStarves: Invariant = {
+export const noRemediationStarves: Invariant = {
   name: "S8",
   says: "no remediation waits behind one whose host reads On, or whose cluster or API cannot be reached",
   check: (facts, step) => {

@@ -121,7 +121,7 @@ export const finalizerKeptWhileOwing: Invariant = {
     const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
     if (write?.previous === undefined || write.type !== "MODIFIED") return undefined;
     const { object, previous } = write;
-    const isLetGo = bearsFinalizer(previous) && !bearsFinalizer(object);
+    const isLetGo = hasFinalizer(previous) && !hasFinalizer(object);
     if (!isLetGo || object.metadata.deletionTimestamp !== undefined) return undefined;
     const { name } = object.metadata;
     if (!isFinal(object)) return `${name} lost its finalizer in ${object.status?.phase}`;
@@ -131,7 +131,7 @@ export const finalizerKeptWhileOwing: Invariant = {
   },
 };
 
-function bearsFinalizer({ metadata }: BareMetalRemediation): boolean {
+function hasFinalizer({ metadata }: BareMetalRemediation): boolean {
   return metadata.finalizers?.includes(FINALIZER) === true;
 }
 
@@ -161,7 +161,7 @@ export function unsettled(facts: Facts): string[] {
       left.push(
         `${name} has no verdict, in ${remediation.status?.phase}: ${conditionOf(remediation, "Processing")?.reason}`,
       );
-    else if (bearsFinalizer(remediation) && !owesLabels(remediation))
+    else if (hasFinalizer(remediation) && !owesLabels(remediation))
       left.push(`${name} has its verdict, and keeps the finalizer`);
   }
   const ready = [...facts.nodes.values()].filter(isNodeReady).length;

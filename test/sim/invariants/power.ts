@@ -92,7 +92,7 @@ export const oneWriter: Invariant = {
   check: (facts) => {
     const writers = new Map<string, string>();
     for (const host of facts.hosts.values()) {
-      if (host.workloads.size === 0 || !host.canWrite || bearsForeignTaint(facts.nodes.get(host.name))) continue;
+      if (host.workloads.size === 0 || !host.canWrite || hasForeignTaint(facts.nodes.get(host.name))) continue;
       for (const { pod, claims } of host.workloads.values()) {
         for (const claim of claims) {
           const other = writers.get(claim);
@@ -106,7 +106,7 @@ export const oneWriter: Invariant = {
   },
 };
 
-function bearsForeignTaint(node: Node | undefined): boolean {
+function hasForeignTaint(node: Node | undefined): boolean {
   const isOn = (node?.spec.taints ?? []).some((taint) => sameTaint(taint, OUT_OF_SERVICE));
   return isOn && signerOf(node, "outOfService") === undefined;
 }

@@ -90,7 +90,7 @@ describe("an operator of BareMetalHosts", () => {
       world.holdPod();
       world.remediate("n1");
       await world.phase("Releasing");
-      world.somebodyOrders("n1", "On");
+      world.otherClientOrders("n1", "On");
       await world.phase("PoweringOff");
       assert.equal(taints.at(-1), false);
       await world.phase("Releasing");

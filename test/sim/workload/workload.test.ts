@@ -568,7 +568,7 @@ describe("a remediation of a workload cluster's node that is gone without an und
       world.forget("m1");
       await world.until("the taint is off", () => !bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
       assert.deepEqual(warnings(world), ["FencingTarget"]);
-      world.workload.somebodyOrders("n1", "On");
+      world.workload.otherClientOrders("n1", "On");
       await world.until("n1 is Ready", () => world.workload.isReady("n1"));
       await world.clock.advance(10_000);
       assert.equal(world.management.target("w1-n1")?.status?.owner, undefined);

@@ -11,7 +11,7 @@ export const SCRIPT = String.raw`"use strict";
   const byId = (id) => document.getElementById(id);
   const live = byId("live"), news = byId("news"), changes = byId("changes"), asOf = byId("as-of"), filter = byId("filter");
   const known = new Map();
-  let shownVersion = version, source, offsetMs = Number(now) - performance.now(), heardMs = performance.now(), isHeard = false, isFiltered = false, trouble = "", retryMs = 2000;
+  let shownVersion = version, source, offsetMs = Number(now) - performance.now(), receivedMs = performance.now(), hasReceived = false, isFiltered = false, trouble = "", retryMs = 2000;
 
   const ageText = (seconds) =>
     seconds < 60 ? seconds + " s" : seconds < 3600 ? Math.floor(seconds / 60) + " m " + (seconds % 60) + " s"
@@ -36,10 +36,10 @@ export const SCRIPT = String.raw`"use strict";
     }
   }
   function showNews() {
-    const silentMs = performance.now() - heardMs;
+    const silentMs = performance.now() - receivedMs;
     const isSilent = silentMs > SILENCE_MAX_MS;
     const text = trouble || (isSilent ? "No updates from the server: this page may be out of date" : "");
-    document.body.classList.toggle("live", text === "" && isHeard);
+    document.body.classList.toggle("live", text === "" && hasReceived);
     if (news.textContent !== text) news.textContent = text;
   }
   const near = new Set();
@@ -140,8 +140,8 @@ export const SCRIPT = String.raw`"use strict";
     if (summary !== undefined && summary !== summaryBefore) changes.textContent = summary;
   }
   function hear(text) {
-    heardMs = performance.now();
-    isHeard = true;
+    receivedMs = performance.now();
+    hasReceived = true;
     trouble = text;
     showNews();
   }
@@ -181,7 +181,7 @@ export const SCRIPT = String.raw`"use strict";
     typed = setTimeout(showFiltered, 250);
   });
   filter?.form.addEventListener("submit", (event) => {
-    if (!isHeard || trouble !== "") return;
+    if (!hasReceived || trouble !== "") return;
     event.preventDefault();
     showFiltered();
   });

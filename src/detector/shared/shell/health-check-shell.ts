@@ -23,7 +23,7 @@ const RECHECK_MAX_MS = 60_000;
 /** The longest wait after a reconcile in which something failed. */
 const BACKOFF_MAX_MS = 15_000;
 /** Another writer was faster, or the API server did not answer: the next try may succeed. */
-const FASTER_OR_AWAY: ReadonlySet<KubeErrorCode> = new Set([
+const WORTH_ANOTHER_TRY: ReadonlySet<KubeErrorCode> = new Set([
   "Conflict",
   "NotFound",
   "Network",
@@ -268,7 +268,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
  * because the next reconcile reads the new version. The key has no error text, because the text may differ at each try.
  */
 function refusalOf(error: unknown): Announcement[] {
-  if (!isKubeError(error) || FASTER_OR_AWAY.has(error.code)) return [];
+  if (!isKubeError(error) || WORTH_ANOTHER_TRY.has(error.code)) return [];
   return [
     {
       key: "notWritten",

@@ -97,11 +97,11 @@ async function examine(context: EffectContext, signal: AbortSignal): Promise<rea
     readLease(context, signal),
     readMachine(context, signal),
   ]);
-  const bearsOurs = node !== undefined && (signedTaint(node) || isTaintOfFirstVersion(session.remediation, node));
+  const hasOurs = node !== undefined && (signedTaint(node) || isTaintOfFirstVersion(session.remediation, node));
   const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
   const { subject, cluster } = session;
   const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
-  return [stops, { type: "NodeExamined", node, dispute, members, bearsOurs }];
+  return [stops, { type: "NodeExamined", node, dispute, members, hasOurs }];
 }
 
 /** Reads the recorded Machine live if it may contradict the request: it may have been deleted, or have a node now. */

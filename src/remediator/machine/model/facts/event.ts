@@ -89,7 +89,7 @@ type NodeEvent =
       dispute: string | undefined;
       members: readonly EtcdMember[];
       /** The node has our out-of-service taint. */
-      bearsOurs: boolean;
+      hasOurs: boolean;
     }
   | {
       type: "LeaseRead";
