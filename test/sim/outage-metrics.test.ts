@@ -57,7 +57,7 @@ it("the metrics of an outage do not count a node that was Ready when it was fenc
     assert.equal((await histogram(world, RESTORE)).count, 0);
   }));
 
-it("the metrics of an outage count that of a node whose fence another agent has begun", () =>
+it("the metrics of an outage also count a node whose fence another agent has begun", () =>
   World.run({}, async (world) => {
     await world.hang("n1");
     world.remediate("n1");

@@ -198,7 +198,7 @@ describe("the fences on the page", () => {
     assert.match(held[0]?.message ?? "", /has started nothing for it: too few are healthy/);
   });
 
-  it("the fences on the page stay on the page for 30 days, with the page that explains a failure", () => {
+  it("a fence stays on the page for 30 days, and a failed one has a link to the page that explains it", () => {
     const outcome = (
       time: string,
       uid: string,

@@ -32,7 +32,7 @@ function verdict(world: World, name: string, type = "Ready"): string {
 
 const logins = (world: World): number => world.calls.filter((call) => call.startsWith("get secrets")).length;
 
-test("a good target is Ready, its node's system UUID pinned, and a note is sent once", async (t) => {
+test("a good target is Ready, has the system UUID of its node pinned, and gets one Event", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   await start(t, world);
