@@ -25,11 +25,11 @@ const {
   ...HTTP_OPTIONS
 } = BMC_OPTIONS;
 const FLAGS = flagsOf({ ...HTTP_OPTIONS, timeout: POWER_TIMEOUT_OPTION, output: OUTPUT_OPTION });
-type CheckFlags = Readonly<Partial<Record<keyof typeof FLAGS | "password", string>>> & Readonly<{ yes: boolean }>;
+type RuleFlags = Readonly<Partial<Record<keyof typeof FLAGS | "password", string>>> & Readonly<{ yes: boolean }>;
 
 const SIGNS = { ok: "√", failed: "×", skipped: "-" } as const;
 
-const checkCommand = buildCommand<CheckFlags, [address: string], CliContext>({
+const checkCommand = buildCommand<RuleFlags, [address: string], CliContext>({
   func: async function driverCheck(this: CliContext, { yes: agreed, ...flags }, text) {
     refusePassword(flags);
     const output = requireOption(OUTPUT_OPTION, flags, this.process.env);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Fields } from "../../runtime/record.ts";
+import { isRecord } from "../../runtime/record.ts";
 import type { JsonPatchOperation } from "../client.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Applies an RFC 6902 patch. Its paths may lead through objects only, not through lists.
@@ -22,7 +22,7 @@ export function mergeFields(target: object, patch: object): object {
   const merged: Record<string, unknown> = { ...target };
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) delete merged[name];
-    else if (isFields(value)) merged[name] = mergeFields(fieldsOf(merged[name]) ?? {}, value);
+    else if (isRecord(value)) merged[name] = mergeFields(fieldsOf(merged[name]) ?? {}, value);
     else merged[name] = value;
   }
   return merged;
@@ -60,9 +60,5 @@ function segmentsOf(pointer: string): string[] {
 }
 
 function fieldsOf(value: unknown): Fields | undefined {
-  return isFields(value) ? value : undefined;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isRecord(value) ? value : undefined;
 }

@@ -41,7 +41,7 @@ export interface PreparerDeps {
 }
 
 /** The outage of a node, and when its duration is over. */
-interface Outage {
+interface NodeOutage {
   key: string;
   endMs: number;
   /** Set when the preparation has begun or cannot begin. */
@@ -55,7 +55,7 @@ interface Outage {
  */
 export class Preparer {
   readonly #deps: PreparerDeps;
-  readonly #outages = new Map<string, Outage>();
+  readonly #outages = new Map<string, NodeOutage>();
   readonly #running = new Set<Promise<void>>();
   /** When each target was last prepared, by UID; monotonic. */
   readonly #preparedAtMs = new Map<string, number>();
@@ -119,7 +119,7 @@ export class Preparer {
     return nextMs;
   }
 
-  #begin(name: string, outage: Outage, signal: AbortSignal): void {
+  #begin(name: string, outage: NodeOutage, signal: AbortSignal): void {
     outage.preparation = { end: () => undefined };
     const target = this.#targetOf(name);
     const node = this.#deps.nodes.get({ name });

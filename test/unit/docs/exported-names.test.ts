@@ -27,3 +27,17 @@ it("no two files of src export the same name, so that a search for it finds one 
     [],
   );
 });
+
+it("no type of a file of src has the name of a type that another file exports", () => {
+  const exported = declarations();
+  const local = globSync("src/**/*.ts", { cwd: ROOT }).flatMap((file) =>
+    [...readFileSync(join(ROOT, file), "utf8").matchAll(/^(?:abstract )?(?:class|interface|type) (?<name>\w+)/gm)].map(
+      ({ groups }) => [file, groups?.["name"] ?? ""] as const,
+    ),
+  );
+  assert.ok(local.length > 100, `${local.length} types`);
+  assert.deepEqual(
+    local.filter(([, name]) => exported.has(name)),
+    [],
+  );
+});

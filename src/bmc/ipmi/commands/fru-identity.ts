@@ -18,7 +18,7 @@ import type { HostIdentity } from "../../identity/host-identity.ts";
 const CHUNK_BYTES = 32;
 const CHUNK_BYTES_MIN = 8;
 
-type Ask = (request: Request) => Promise<Response>;
+type AskBmc = (request: Request) => Promise<Response>;
 
 /**
  * The identity in the FRU inventory; empty if the BMC has none or it is damaged. The serial number is that of the
@@ -26,7 +26,7 @@ type Ask = (request: Request) => Promise<Response>;
  *
  * @param ask sends a command. Its failures are thrown.
  */
-export async function readFruIdentity(ask: Ask): Promise<Omit<HostIdentity, "device" | "systemUUID">> {
+export async function readFruIdentity(ask: AskBmc): Promise<Omit<HostIdentity, "device" | "systemUUID">> {
   const answer = await ask(GET_FRU_INFO);
   const info = answer.completionCode === COMPLETION.ok ? parseFruInfo(answer.data) : undefined;
   if (info === undefined) return {};
@@ -42,7 +42,7 @@ export async function readFruIdentity(ask: Ask): Promise<Omit<HostIdentity, "dev
 }
 
 interface Inventory {
-  ask: Ask;
+  ask: AskBmc;
   info: FruInfo;
   /** How many bytes the BMC is known to return at once. */
   chunkBytes: number;

@@ -9,7 +9,7 @@ import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.t
 
 const ALARMS_MAX = 5;
 
-interface Part {
+interface ChassisPart {
   list: string;
   topic: CauseClass;
   unit: string;
@@ -17,7 +17,7 @@ interface Part {
 }
 
 /** The parts of Thermal and Power (DSP0268), which newer services no longer have. */
-const PARTS: readonly Part[] = [
+const PARTS: readonly ChassisPart[] = [
   { list: "Temperatures", topic: "Thermal", unit: "°C", readings: ["ReadingCelsius"] },
   { list: "Fans", topic: "Thermal", unit: "", readings: ["Reading"] },
   { list: "Voltages", topic: "PSU", unit: "V", readings: ["ReadingVolts"] },
@@ -48,7 +48,7 @@ export async function readSensors(reads: BoundedReads, chassis: string): Promise
   return alarms.slice(0, ALARMS_MAX);
 }
 
-function alarmOf(item: JsonObject, { topic, unit, readings }: Part): SensorAlarm[] {
+function alarmOf(item: JsonObject, { topic, unit, readings }: ChassisPart): SensorAlarm[] {
   const state = stringAt(objectAt(item, "Status"), "State");
   if (state === "Absent" || state === "Disabled") return [];
   const reading = readings.map((name) => numberAt(item, name)).find((value) => value !== undefined);

@@ -29,10 +29,10 @@ export type MachineActionEvent =
   | { type: "recovered"; machine: Machine };
 
 /** An event that changes the observations of a Machine. Watches and trackers show everything else. */
-export type MachineEvent = Extract<MachineActionEvent, { type: "deferred" }> | TimePassed;
+export type MachineCheckEvent = Extract<MachineActionEvent, { type: "deferred" }> | TimePassed;
 
 /** Adds an event to the observations of its Machine. */
-export function observeMachine(observations: MachineObservations, event: MachineEvent): MachineObservations {
+export function observeMachine(observations: MachineObservations, event: MachineCheckEvent): MachineObservations {
   if (event.type === "deferred") return { deferral: event.deferral };
   const { deferral } = observations;
   return deferral !== undefined && deferral.untilMs <= event.nowMs ? NOTHING_OBSERVED_OF_MACHINE : observations;

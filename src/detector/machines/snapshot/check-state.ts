@@ -7,7 +7,7 @@ import type { ClusterNodes } from "./cluster-nodes.ts";
 import type { CheckState } from "../../shared/views/check-states.ts";
 import { ObservationsByKey } from "../../shared/views/observations-by-key.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
-import type { MachineEvent, MachineObservations } from "../decide/observe.ts";
+import type { MachineCheckEvent, MachineObservations } from "../decide/observe.ts";
 import { NOTHING_OBSERVED_OF_MACHINE, observeMachine } from "../decide/observe.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { compileMachinePolicy, MACHINE_POLICY_ANNOTATIONS } from "../decide/policy.ts";
@@ -25,7 +25,7 @@ export interface MachineCheckState extends CheckState {
   /** The compiled spec and the Machines that it covers, or what is wrong with the spec. */
   readonly compiled: CompiledMachineCheck | { problem: string };
   /** By the UIDs of Machines. */
-  readonly observations: ObservationsByKey<MachineObservations, MachineEvent>;
+  readonly observations: ObservationsByKey<MachineObservations, MachineCheckEvent>;
 }
 
 /** The sources by which the Machines of a health check are judged. */
@@ -55,7 +55,10 @@ export function newMachineCheckState(
       typeof policy === "string"
         ? { problem: policy }
         : { policy, tracker: new MachineTracker({ covers: policy.covers, judge, isSettled }, machines) },
-    observations: new ObservationsByKey<MachineObservations, MachineEvent>(NOTHING_OBSERVED_OF_MACHINE, observeMachine),
+    observations: new ObservationsByKey<MachineObservations, MachineCheckEvent>(
+      NOTHING_OBSERVED_OF_MACHINE,
+      observeMachine,
+    ),
     announced: new Set(),
   };
 }

@@ -38,7 +38,7 @@ export type NodeActionEvent =
 /**
  * An event that may change the observations of a node. The creation or deletion of a CR is none: watches show those.
  */
-export type NodeEvent =
+export type NodeCheckEvent =
   | Extract<NodeActionEvent, { nodeName: string }>
   /** The watch has reported another version of the node. */
   | { type: "nodeChanged" }
@@ -47,7 +47,7 @@ export type NodeEvent =
   | TimePassed;
 
 /** Adds an event to the observations of its node. */
-export function observeNode(observations: NodeObservations, event: NodeEvent): NodeObservations {
+export function observeNode(observations: NodeObservations, event: NodeCheckEvent): NodeObservations {
   const { deferral } = observations;
   switch (event.type) {
     case "leaseTaken":

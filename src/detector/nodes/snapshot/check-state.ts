@@ -3,7 +3,7 @@ import type { CheckState } from "../../shared/views/check-states.ts";
 import { ObservationsByKey } from "../../shared/views/observations-by-key.ts";
 import type { ConditionTimes } from "../../shared/views/watched-nodes/condition-times.ts";
 import type { LiveNodes } from "../../shared/views/watched-nodes/current-nodes.ts";
-import type { NodeEvent, NodeObservations } from "../decide/observe.ts";
+import type { NodeCheckEvent, NodeObservations } from "../decide/observe.ts";
 import { NOTHING_OBSERVED_OF_NODE, observeNode } from "../decide/observe.ts";
 import type { NodePolicy } from "../decide/policy.ts";
 import { compileNodePolicy, POLICY_ANNOTATIONS } from "../decide/policy.ts";
@@ -27,7 +27,7 @@ export interface NodeCheckState extends CheckState {
   /** The nodes of the last decision. Their changes matter even if they are not selected. */
   reportedNodes: ReadonlySet<string>;
   /** By the names of nodes. */
-  observations: ObservationsByKey<NodeObservations, NodeEvent>;
+  observations: ObservationsByKey<NodeObservations, NodeCheckEvent>;
 }
 
 export function newNodeCheckState(
@@ -46,7 +46,7 @@ export function newNodeCheckState(
         : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs, times) },
     counts: undefined,
     reportedNodes: new Set(),
-    observations: new ObservationsByKey<NodeObservations, NodeEvent>(NOTHING_OBSERVED_OF_NODE, observeNode),
+    observations: new ObservationsByKey<NodeObservations, NodeCheckEvent>(NOTHING_OBSERVED_OF_NODE, observeNode),
     announced: new Set(),
   };
 }

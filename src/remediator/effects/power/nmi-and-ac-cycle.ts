@@ -14,7 +14,7 @@ import { fieldsOf } from "../context/effect-context.ts";
  * An NMI or an AC cycle, which is sent at most once. Its intent is stored in the status before. Power orders are not of
  * this kind: `devices.ts` sends them, and a state may order again.
  */
-interface Order {
+interface StoredOrder {
   name: string;
   /**
    * Whether the API server has stored the intent. The CRD of an older version drops the field, so a restart would
@@ -29,7 +29,7 @@ interface Order {
 export async function sendNmi(context: EffectContext, withinMs: number, signal: AbortSignal): Promise<void> {
   const { power, status } = context.session;
   const isStored = status.diagnostics !== undefined;
-  const order: Order = { name: "NMI", isStored, by: power?.sendNmi?.bind(power), withinMs };
+  const order: StoredOrder = { name: "NMI", isStored, by: power?.sendNmi?.bind(power), withinMs };
   context.session.observe({ type: "NmiAnswered", answer: await sendOnce(context, order, signal) });
 }
 
@@ -42,7 +42,7 @@ export async function acCycle(
 ): Promise<void> {
   const { power, status } = context.session;
   const isStored = status.acCycle?.attemptID === attemptId;
-  const order: Order = { name: "AC cycle", isStored, by: power?.acCycle?.bind(power), withinMs };
+  const order: StoredOrder = { name: "AC cycle", isStored, by: power?.acCycle?.bind(power), withinMs };
   context.session.observe({ type: "AcCycleAnswered", answer: await sendOnce(context, order, signal) });
 }
 
@@ -50,7 +50,7 @@ export async function acCycle(
  * Sends an order once. What holds a power-off holds this order too. A failure is an answer, because the fence does not
  * depend on it.
  */
-async function sendOnce(context: EffectContext, order: Order, signal: AbortSignal): Promise<OnceAnswer> {
+async function sendOnce(context: EffectContext, order: StoredOrder, signal: AbortSignal): Promise<OnceAnswer> {
   const { session, runtime } = context;
   const answer = await send(context, order, signal);
   if (signal.aborted) throw abortReason(signal);
@@ -59,7 +59,7 @@ async function sendOnce(context: EffectContext, order: Order, signal: AbortSigna
   return answer;
 }
 
-async function send(context: EffectContext, order: Order, signal: AbortSignal): Promise<OnceAnswer> {
+async function send(context: EffectContext, order: StoredOrder, signal: AbortSignal): Promise<OnceAnswer> {
   const { session, host, runtime } = context;
   if (!order.isStored) return notSent("the API server has not stored it: update the CRDs");
   const { identity } = session.observations;

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { NodeActionEvent, NodeEvent, NodeObservations } from "../../../../src/detector/nodes/decide/observe.ts";
+import type {
+  NodeActionEvent,
+  NodeCheckEvent,
+  NodeObservations,
+} from "../../../../src/detector/nodes/decide/observe.ts";
 import {
   announceNodeEvent,
   NOTHING_OBSERVED_OF_NODE,
@@ -12,16 +16,16 @@ import { nodeOf, remediationOf, T0 } from "./builders.ts";
 const NODE = nodeOf("n1", "Unknown", T0);
 const DEFERRAL: Deferral = { reason: "node lease is already taken by x", cause: "lease", untilMs: T0 + 15_000 };
 const STALE: Deferral = { reason: "a live read differs", cause: "staleView", untilMs: T0 + 1_000 };
-const TAKEN: NodeEvent = { type: "leaseTaken", nodeName: "n1", renewAtMs: T0 + 60_000 };
+const TAKEN: NodeCheckEvent = { type: "leaseTaken", nodeName: "n1", renewAtMs: T0 + 60_000 };
 
-const deferred = (deferral: Deferral): NodeEvent => ({ type: "deferred", nodeName: "n1", deferral });
-const timePassed = (nowMs: number): NodeEvent => ({ type: "timePassed", nowMs });
+const deferred = (deferral: Deferral): NodeCheckEvent => ({ type: "deferred", nodeName: "n1", deferral });
+const timePassed = (nowMs: number): NodeCheckEvent => ({ type: "timePassed", nowMs });
 
 /**
  * The observations of a node after these events, beginning with none. Each result is frozen before it is the next
  * input.
  */
-function after(...events: NodeEvent[]): NodeObservations {
+function after(...events: NodeCheckEvent[]): NodeObservations {
   return events.reduce(
     (observations, event) => Object.freeze(observeNode(observations, event)),
     Object.freeze({ ...NOTHING_OBSERVED_OF_NODE }),
@@ -39,7 +43,7 @@ describe("what an action on a node has done", () => {
   });
 
   it("a lease that another holder has defers the node, and is requested again when the deferral ends", () => {
-    const refused: NodeEvent = { type: "leaseRefused", nodeName: "n1", deferral: DEFERRAL };
+    const refused: NodeCheckEvent = { type: "leaseRefused", nodeName: "n1", deferral: DEFERRAL };
     assert.deepEqual(after(refused), { deferral: DEFERRAL, leaseRenewAtMs: DEFERRAL.untilMs });
   });
 
