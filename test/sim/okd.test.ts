@@ -79,6 +79,28 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
+  it("external remediation of an OKD Machine does not power off a node that comes back while no agent runs after the request", () =>
+    Okd.run({ requests: true, healthChecks: true }, async (okd, world) => {
+      okd.createHealthCheck({}, { "machine.openshift.io/remediation-strategy": "external-baremetal" });
+      let stopped: Promise<unknown> | undefined;
+      const stop = world.server.onChange(({ object }) => {
+        if (object.kind !== "Machine" || object.metadata.annotations?.[REQUEST] === undefined) return;
+        stop();
+        queueMicrotask(() => void (stopped = Promise.all([world.killAgent(), okd.stop()])));
+      });
+      const host = await world.hang("n1");
+      await world.until("the agent has requested the fence", () => stopped !== undefined);
+      await stopped;
+      assert.equal(okd.child("m1"), undefined);
+      host.resume();
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.startAgent();
+      okd.start();
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
   it("external remediation of an OKD Machine ends if the BMC is dead (upstream waits forever), reports why, and is over once the node is back", () =>
     Okd.run({}, async (okd, world) => {
       const host = await world.hang("n1");

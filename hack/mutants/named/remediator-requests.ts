@@ -34,11 +34,19 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
     "test/sim/okd.test.ts",
   ),
   mutant(
+    "okd-request-without-readiness",
+    "requests/okd-machine",
+    "a node that is back since its health check has requested the fence is not powered off",
+    "const readyInBoot = readyInBootOf(machine);",
+    "const readyInBoot = undefined;",
+    "test/sim/okd.test.ts",
+  ),
+  mutant(
     "okd-child-without-readiness",
     "requests/okd-machine",
     "the remediation of a Machine records whether its node was Ready when it was created",
-    "const annotations = readinessRecord(await getNode(runtime.client, machine.nodeName, signal));",
-    "const annotations = readinessRecord(undefined);",
+    "? readinessRecord(await getNode(runtime.client, machine.nodeName, signal))",
+    "? readinessRecord(undefined)",
     "test/sim/okd.test.ts",
   ),
 ];

@@ -20,6 +20,24 @@ export const EXTERNAL_REMEDIATION_ANNOTATION = "host.metal3.io/external-remediat
 /** The phases in which a Machine has a host. */
 const PROVISIONED_PHASES: readonly (string | undefined)[] = ["Provisioned", "Running"];
 
+const READY_IN_BOOT = "ready-in-boot=";
+
+/**
+ * The value of the annotation with which ironfence's health check requests power fencing. OKD checks only whether the
+ * annotation exists.
+ *
+ * @param readyInBoot the boot in which the node was Ready, empty if it was not Ready; undefined if that is not known.
+ */
+export function requestValue(readyInBoot: string | undefined): string {
+  return readyInBoot === undefined ? "" : `${READY_IN_BOOT}${readyInBoot}`;
+}
+
+/** The same from the annotation; undefined if the request has no such value. */
+export function readyInBootOf({ metadata }: Pick<KubeObject, "metadata">): string | undefined {
+  const value = metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION];
+  return value?.startsWith(READY_IN_BOOT) === true ? value.slice(READY_IN_BOOT.length) : undefined;
+}
+
 /** Reads a Machine of OKD into the type for Cluster API. Fields that OKD does not have are undefined or empty. */
 export function readOkdMachine(raw: KubeObject): Machine {
   const { metadata } = raw;

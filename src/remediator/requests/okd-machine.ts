@@ -2,7 +2,8 @@ import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remedi
 import type { Machine } from "../../api/cluster-api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/cluster-api/machine-health-check.ts";
 import { OKD_MACHINE_HEALTH_CHECKS, readOkdMachineHealthCheck } from "../../api/okd/okd-machine-health-check.ts";
-import { OKD_MACHINES, readOkdMachine } from "../../api/okd/okd-machine.ts";
+import { NODE_READY_IN_BOOT } from "../../api/names/annotations.ts";
+import { OKD_MACHINES, readOkdMachine, readyInBootOf } from "../../api/okd/okd-machine.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
@@ -79,8 +80,12 @@ class OkdMachineRequests implements RequestKind<Machine> {
         return this.#report(machine, "Warning", step.reason, step.message);
       case "create": {
         const spec = remediationSpec(machine, await healthChecks(runtime, machine, signal));
-        // Read before the creation, because a node that comes back before the child begins is not powered off.
-        const annotations = readinessRecord(await getNode(runtime.client, machine.nodeName, signal));
+        // A node that has come back since the request, or comes back before the child begins, is not powered off.
+        const readyInBoot = readyInBootOf(machine);
+        const annotations =
+          readyInBoot === undefined
+            ? readinessRecord(await getNode(runtime.client, machine.nodeName, signal))
+            : { [NODE_READY_IN_BOOT]: readyInBoot };
         await createChild(runtime, this, machine, spec, { annotations }, signal);
         const note = `BareMetalRemediation ${childName(machine)} power-cycles the host of this Machine`;
         return this.#report(machine, "Normal", "RemediationStarted", note);

@@ -1,12 +1,15 @@
 import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
 import { changeConditions } from "../../../api/cluster-api/machine-conditions.ts";
 import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
+import { NODE_READY_IN_BOOT } from "../../../api/names/annotations.ts";
+import { requestValue } from "../../../api/okd/okd-machine.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { JsonPatchOperation, KubeClient } from "../../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { setField } from "../../../kube/objects/set-field.ts";
 import { keyOf, nameOf } from "../../../kube/watched.ts";
+import { readinessRecord } from "../../../nodes/ready.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
 import type { DeferralCause } from "../../shared/model/deferral.ts";
@@ -225,9 +228,11 @@ async function* annotate(
   signal: AbortSignal,
 ): AsyncGenerator<MachineActionEvent, void> {
   if (!isStillRemedy(deps, context, live, "annotate") || !context.mayStart(live.machine)) return;
-  const { machine } = live;
+  const { machine, node } = live;
   try {
-    const operations = annotationPatch(live.raw.metadata.annotations, annotation, "");
+    const record = readinessRecord(node.state === "there" ? node.node : undefined);
+    const value = requestValue(record[NODE_READY_IN_BOOT]);
+    const operations = annotationPatch(live.raw.metadata.annotations, annotation, value);
     yield await patchMachine(deps, live, operations, {}, signal);
     yield { type: "annotated", machine };
     yield started(live, `annotation ${annotation}`);
