@@ -15,6 +15,7 @@ import { COMPONENTS } from "../../../src/config/parsers.ts";
 import type { Family } from "../../../src/config/parsers.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission/admission.ts";
+import type { PowerOrderType } from "../../../hack/rack/events.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { AgentProcess } from "../agent-process.ts";
@@ -33,6 +34,8 @@ import type { AgentShape, Fault, Run, Shape } from "./run.ts";
 
 /** The name of the installation and of its lease. */
 const INSTALLATION = "ironfence";
+/** How long after the crash of its agent a host comes back by itself. */
+const COMES_BACK_MS = 3_000;
 /** Time from a crash to the next process of that agent. */
 const RESTART_MS = 1_000;
 /** As short as the periods of kubelets allow, so that most of the simulated time is spent on fences. */
@@ -84,6 +87,8 @@ export class Arena extends Cluster {
   #isOver = false;
   #isHealed = false;
   #restarts = new Set<{ cancel(): void }>();
+  /** Time from the next crash to the next process of that agent. */
+  #downMs = RESTART_MS;
   readonly #hampers = new Set<() => void>();
 
   /** @param record receives the lines of the log of decisions. */
@@ -313,7 +318,9 @@ export class Arena extends Cluster {
 
   #restartLater(agent: number): void {
     if (this.#isOver) return;
-    const timer = this.clock.schedule(RESTART_MS, () => {
+    const downMs = this.#downMs;
+    this.#downMs = RESTART_MS;
+    const timer = this.clock.schedule(downMs, () => {
       this.#restarts.delete(timer);
       this.#start(agent);
     });
@@ -330,6 +337,15 @@ export class Arena extends Cluster {
           this.tell(`${agent}: can do nothing about its lease, which is deleted, after effect ${fault.index}, ${what}`);
           this.clock.schedule(0, () => this.#cutOffLease(agent, fault.forMs));
           return undefined;
+        }
+        if (fault.how === "downtime") {
+          const { forMs, host, by } = fault;
+          this.tell(
+            `${agent}: crashes for ${forMs} ms after effect ${fault.index}, ${what}; ${host} comes back (${by})`,
+          );
+          this.#downMs = forMs;
+          this.clock.schedule(COMES_BACK_MS, () => this.#comeBack(host, by));
+          return { how: "crash", place: "between" };
         }
         const { at: _at, index, ...effect } = fault;
         this.tell(`${agent}: ${tellEffect(effect)} effect ${index}, ${what}`);
@@ -354,6 +370,11 @@ export class Arena extends Cluster {
         : {}),
       ...(latencyMs !== undefined && { latencyMs: () => Math.floor((this.#random.next() * latencyMs) / 2) }),
     };
+  }
+
+  #comeBack(name: string, by: "resume" | PowerOrderType): void {
+    if (by === "resume") this.rack.host(name).resume();
+    else this.otherClientOrders(name, by);
   }
 
   #cutOffLease(client: string, forMs: number): void {
@@ -419,6 +440,8 @@ export class Arena extends Cluster {
           selector: { matchLabels: { "kubernetes.io/os": "linux" } },
           minHealthy: 2,
           unhealthyConditions: unreadyFor("duration"),
+          // So that a remediation is kept although its node has come back while no agent ran.
+          ...(this.#run.faults.some((fault) => "how" in fault && fault.how === "downtime") && { healthyDelay: "90s" }),
           remediationTemplate: { apiVersion: `${group}/${version}`, kind, namespace: NAMESPACE, name: "reboot" },
         },
       },
@@ -432,7 +455,8 @@ export class Arena extends Cluster {
 
   /** What has not settled yet (L1). */
   unsettled(): string[] {
-    return [...unsettled(this.observer.facts), ...(this.machines?.unmet() ?? [])];
+    const down = this.#restarts.size > 0 ? ["an agent is down"] : [];
+    return [...down, ...unsettled(this.observer.facts), ...(this.machines?.unmet() ?? [])];
   }
 
   /** Remediations that are in storage. */

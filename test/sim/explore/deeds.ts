@@ -162,8 +162,9 @@ export function perform(arena: Arena, deed: Deed): void {
     case "restore":
       return restore(arena, deed.host);
     case "confirm":
-      for (const { metadata } of arena.remediations()) {
+      for (const { metadata, status } of arena.remediations()) {
         const { namespace = "", name, uid } = metadata;
+        if (!status?.conditions?.some(({ reason }) => reason === "StaleRequest")) continue;
         const annotations = { [CONFIRM]: uid };
         server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace, name }, { metadata: { annotations } });
       }
@@ -344,7 +345,7 @@ export function tell(deed: Deed): string {
     case "restore":
       return `a restore brings remediation ${deed.host}-restored back without status`;
     case "confirm":
-      return "a user confirms every remediation";
+      return "a user confirms every remediation that waits for it";
     case "finalizers":
       return `the finalizers of remediation ${deed.name} are changed: ${deed.how}`;
     case "otherVersion":

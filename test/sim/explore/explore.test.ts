@@ -15,6 +15,7 @@ import { asDriven, rackOf, walkOf, worldOf } from "./walk.ts";
 const SLICE: Readonly<Record<string, number>> = {
   plain: 1,
   crash: 191,
+  downtime: 257,
   answers: 127,
   events: 599,
   calls: 3_001,

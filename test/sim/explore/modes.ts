@@ -34,6 +34,7 @@ export const MODES: Readonly<Record<string, Mode>> = {
     for (const name of names) yield scenario(name, seed);
   },
   crash: (deps) => atEach(deps, "effect", crashes),
+  downtime: (deps) => atEach(deps, "effect", downtimes),
   answers: (deps) =>
     atEach(deps, "effect", (index) => [
       { at: "effect", index, how: "lost" },
@@ -154,6 +155,18 @@ const CLOCKS: readonly { aheadMs?: number; rate?: number }[] = [
 
 function crashes(index: number): Fault[] {
   return (["before", "between", "after"] as const).map((place) => ({ at: "effect", index, how: "crash", place }));
+}
+
+/** Downtimes of the agent in which a host comes back: it resumes, is restarted, or is switched on. */
+function downtimes(index: number): Fault[] {
+  return (["resume", "ForceRestart", "On"] as const).map((by) => ({
+    at: "effect",
+    index,
+    how: "downtime",
+    forMs: 60_000,
+    host: "n1",
+    by,
+  }));
 }
 
 /** Stops that are shorter than the lease, about as long, as long as the takeover by another agent, and much longer. */

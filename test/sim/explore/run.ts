@@ -117,6 +117,11 @@ export type Fault =
   | ({ at: "effect"; index: number } & EffectFault)
   /** After the effect, the agent's calls on its lease hang for `forMs`, and the Lease is deleted. */
   | { at: "effect"; index: number; how: "deleteLease"; forMs: number }
+  /**
+   * The agent crashes between the effect and its answer, and starts again after `forMs`. Meanwhile a host comes back
+   * by itself: it resumes, or is restarted or switched on.
+   */
+  | { at: "effect"; index: number; how: "downtime"; forMs: number; host: string; by: "resume" | PowerOrderType }
   | ({ at: "call"; index: number; times: number } & CallFault)
   | ({ at: "event"; index: number } & EventFault);
 

@@ -9,8 +9,8 @@ import { ORDER, assertBroken, assertHolds, world, host, hosts, object, remediati
 
 describe("S11", () => {
   const step: Step = { type: "ordered", record: { ...ORDER, atMs: 100_000 } };
-  const begun = (bootID: string | undefined, wasReady: boolean): Pick<Facts, "begun"> => ({
-    begun: new Map([["r1", { node: "n1", bootID, wasReady, isStale: false }]]),
+  const begun = (bootID: string | undefined, wasReady: boolean, atMs = 0): Pick<Facts, "begun"> => ({
+    begun: new Map([["r1", { node: "n1", bootID, wasReady, isStale: false, atMs }]]),
   });
   const ready = (sinceMs: number): Pick<Facts, "readySince"> => ({
     readySince: new Map([["n1", { bootID: "b2", sinceMs }]]),
@@ -21,6 +21,12 @@ describe("S11", () => {
     assertBroken("S11", facts, step, /n1 has been Ready in a new boot for 20000 ms/);
     assertHolds("S11", facts, { type: "ordered", record: { ...step.record, outcome: "NoChange" } });
     assertHolds("S11", facts, { type: "ordered", record: { ...step.record, order: "On" } });
+  });
+
+  it("S11 breaks if a node that had been Ready again for a while when its remediation began is powered off", () => {
+    const facts = world({ ...begun("b2", false, 99_000), ...ready(80_000) });
+    assertBroken("S11", facts, step, /n1 has been Ready again for 20000 ms/);
+    assertHolds("S11", world({ ...begun("b2", false, 85_000), ...ready(80_000) }), step);
   });
 
   it("S11 holds for a host that is off already, though its node is still stored as Ready", () => {
@@ -67,7 +73,7 @@ describe("S12", () => {
 describe("S13", () => {
   const step: Step = { type: "ordered", record: ORDER };
   const begun = (isStale: boolean, wasReady = true): Pick<Facts, "begun"> => ({
-    begun: new Map([["r1", { node: "n1", bootID: "b1", wasReady, isStale }]]),
+    begun: new Map([["r1", { node: "n1", bootID: "b1", wasReady, isStale, atMs: 0 }]]),
   });
   const confirmed = remediation({ phase: "PoweringOff" });
   confirmed.metadata.annotations = { [CONFIRM]: "r1" };

@@ -16,9 +16,9 @@ import type { Invariant } from "./facts.ts";
 export const ORDER_GRACE_MS = 10_000;
 
 /**
- * S11. A node that has come back is not powered off for the past outage. It has come back if it is Ready in another
- * boot than when the remediation began, unless it was Ready then. An order to a host that is already off is allowed: an
- * order that took effect late may just have turned it off.
+ * S11. A node that has come back is not powered off for the past outage. It has come back if it was not Ready when the
+ * remediation was created or began, and is Ready: in another boot than then, or since before an agent began it. An
+ * order to a host that is already off is allowed: an order that took effect late may just have turned it off.
  */
 export const noOffOfReturned: Invariant = {
   name: "S11",
@@ -31,11 +31,12 @@ export const noOffOfReturned: Invariant = {
     const ready = facts.readySince.get(begun?.node ?? "");
     if (begun === undefined || begun.wasReady || ready === undefined) return undefined;
     if (facts.hosts.get(host)?.power === "Off") return undefined;
-    const isReturned = begun.bootID !== undefined && ready.bootID !== begun.bootID;
+    const isRebooted = begun.bootID !== undefined && ready.bootID !== begun.bootID;
+    const wasBackBefore = ready.sinceMs + ORDER_GRACE_MS < begun.atMs;
     const forMs = atMs - ready.sinceMs;
-    return isReturned && forMs > ORDER_GRACE_MS
-      ? `${host} was ordered off although node ${begun.node} has been Ready in a new boot for ${forMs} ms`
-      : undefined;
+    if (forMs <= ORDER_GRACE_MS || !(isRebooted || wasBackBefore)) return undefined;
+    const boot = isRebooted ? " in a new boot" : " again";
+    return `${host} was ordered off although node ${begun.node} has been Ready${boot} for ${forMs} ms`;
   },
 };
 

@@ -69,7 +69,7 @@ export interface Facts {
    */
   readonly begun: ReadonlyMap<
     string,
-    { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }
+    { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean; atMs: number }
   >;
   /** By name of a node that is Ready in storage, its boot and the time since which it is Ready. */
   readonly readySince: ReadonlyMap<string, { bootID: string; sinceMs: number }>;

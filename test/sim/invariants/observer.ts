@@ -64,7 +64,7 @@ export class Observer {
   readonly #failedBy = new Map<string, { agent: string; atMs: number }>();
   readonly #begun = new Map<
     string,
-    { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }
+    { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean; atMs: number }
   >();
   /** By UID of a remediation that an agent has created for a node, that node at the creation. */
   readonly #created = new Map<string, Node>();
@@ -387,12 +387,15 @@ export class Observer {
     if (isElsewhere || wasReady === undefined || name === undefined || this.#begun.has(metadata.uid)) return;
     const created = metadata.annotations?.[CONFIRM] === metadata.uid ? undefined : this.#created.get(metadata.uid);
     const bootAtCreation = created?.status.nodeInfo?.bootID ?? bootID;
-    const wasReadyAtCreation = created === undefined || readyBoot(created) === bootID;
+    const readyAtCreation = created && readyBoot(created);
+    const wasReadyAtCreation =
+      created === undefined || (readyAtCreation !== undefined && readyAtCreation === (bootID ?? readyAtCreation));
     this.#begun.set(metadata.uid, {
       node: name,
       bootID: bootAtCreation,
       wasReady: wasReady && wasReadyAtCreation,
       isStale: wasStale,
+      atMs: this.#clock.monotonicMs(),
     });
   }
 
