@@ -18,6 +18,12 @@ export const TIERS: readonly Tier[] = [
     timeoutMinutes: 130,
   },
   {
+    name: "rack",
+    shows: "a rack of 40 hosts among 5,000 that loses its power is released early, in the simulation",
+    run: ["test:file", "--", "test/nightly/early-rack.test.ts"],
+    timeoutMinutes: 20,
+  },
+  {
     name: "mutants",
     shows: "every named mutant is killed by its tests",
     run: ["mutants"],

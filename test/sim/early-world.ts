@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import type { LabelSelector } from "../../src/api/schema/meta.ts";
@@ -58,4 +59,25 @@ export function ordersOfAgent(world: World): string[] {
   return world.devices.calls
     .filter(({ call }) => call === "ForceOff" || call === "On")
     .map(({ host, call }) => `${host} ${call}`);
+}
+
+/**
+ * Cuts the power of 40 hosts of a cluster in which more than half of the nodes must be healthy. Asserts that all of
+ * them are released before Kubernetes notices, at most four at a time.
+ */
+export function releaseRackOf40(hostCount: number): Promise<void> {
+  const hosts = Array.from({ length: hostCount }, (_, index) => ({ name: `n${index + 1}`, ...INSTANT }));
+  return runEarly({ hosts, minHealthy: Math.floor(hostCount / 2) + 1 }, async (world) => {
+    const rack = hosts.slice(0, 40).map(({ name }) => name);
+    for (const name of rack) cutPower(world, name);
+    const countIn = (...phases: string[]): number =>
+      begun(world).filter(({ status }) => phases.includes(status?.phase ?? "")).length;
+    let most = 0;
+    const isReleased = (): boolean => {
+      most = Math.max(most, countIn("Verifying", "PoweringOff", "Releasing"));
+      return countIn("PoweringOn", "Rejoining") === rack.length;
+    };
+    await world.until("the rack is released", isReleased, BEFORE_UNKNOWN_MS);
+    assert.ok(most <= 4, `${most} at once`);
+  });
 }
