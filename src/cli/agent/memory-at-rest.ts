@@ -5,7 +5,7 @@ import type { Memory } from "../../runtime/memory.ts";
 /** How often the agent checks whether it is at rest. */
 const CHECK_MS = 60_000;
 /** The agent is at rest if its main thread was busy for less than this share of the time. */
-const BUSY_SHARE = 0.1;
+const BUSY_SHARE = 0.3;
 /** How often garbage is collected while the agent is at rest. */
 const COLLECT_MS = 600_000;
 
