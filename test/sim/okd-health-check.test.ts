@@ -266,7 +266,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       host.resume();
       await world.until("all are healthy", () => okd.healthCheck?.status?.currentHealthy === 3);
       await world.clock.advance(120_000);
-      assert.equal(okd.annotation("m1", REQUEST), "");
+      assert.equal(okd.annotation("m1", REQUEST), "ready-in-boot=");
     }));
 
   it("a MachineHealthCheck of OKD with external-baremetal sends no request while too many nodes are unhealthy", () =>

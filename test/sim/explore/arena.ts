@@ -89,6 +89,8 @@ export class Arena extends Cluster {
   #restarts = new Set<{ cancel(): void }>();
   /** Time from the next crash to the next process of that agent. */
   #downMs = RESTART_MS;
+  /** The end of the last long downtime of an agent. */
+  #downUntilMs = -Infinity;
   readonly #hampers = new Set<() => void>();
 
   /** @param record receives the lines of the log of decisions. */
@@ -319,6 +321,7 @@ export class Arena extends Cluster {
   #restartLater(agent: number): void {
     if (this.#isOver) return;
     const downMs = this.#downMs;
+    if (downMs !== RESTART_MS) this.#downUntilMs = this.clock.monotonicMs() + downMs;
     this.#downMs = RESTART_MS;
     const timer = this.clock.schedule(downMs, () => {
       this.#restarts.delete(timer);
@@ -455,7 +458,7 @@ export class Arena extends Cluster {
 
   /** What has not settled yet (L1). */
   unsettled(): string[] {
-    const down = this.#restarts.size > 0 ? ["an agent is down"] : [];
+    const down = this.clock.monotonicMs() < this.#downUntilMs ? ["an agent is down"] : [];
     return [...down, ...unsettled(this.observer.facts), ...(this.machines?.unmet() ?? [])];
   }
 
