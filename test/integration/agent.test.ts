@@ -206,7 +206,9 @@ describe("the agent", () => {
       const { status } = kube.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).get(metadata) ?? {};
       return status?.phase === "Verifying" && status.timeline?.map(({ step }) => step);
     });
-    assert.deepEqual(steps.slice(0, 2), ["OwnNode", "HostClaimed"]);
+    // An agent that has just started may report first that it has not read the stop switch yet.
+    const own = steps.filter((step) => step !== "PauseUnknown");
+    assert.deepEqual(own.slice(0, 2), ["OwnNode", "HostClaimed"]);
     assert.match(readFileSync(agent.logFile, "utf8"), /handing the lease over/);
   });
 });
