@@ -145,6 +145,8 @@ void describe("with the health checks of Cluster API's documents, without a reme
     assert.deepEqual(annotations, {
       "cluster.x-k8s.io/cloned-from-name": "worker-remediation-request",
       "cluster.x-k8s.io/cloned-from-groupkind": "Metal3RemediationTemplate.infrastructure.cluster.x-k8s.io",
+      // The node was not Ready. Only a remediator of ironfence reads this.
+      "ironfence.io/node-ready-in-boot": "",
     });
     assert.deepEqual(ownerReferences, [
       { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m-1", uid: machine.metadata.uid },
