@@ -143,6 +143,8 @@ void describe("a workload cluster on an API server of its own", () => {
       assert.deepEqual(annotations, {
         "cluster.x-k8s.io/cloned-from-name": "reboot-then-replace",
         "cluster.x-k8s.io/cloned-from-groupkind": "BareMetalRemediationTemplate.ironfence.io",
+        // The node was not Ready.
+        "ironfence.io/node-ready-in-boot": "",
       });
       assert.deepEqual(ownerReferences, [
         { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m1", uid: created.metadata.uid },
