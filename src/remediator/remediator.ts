@@ -27,6 +27,7 @@ import { RemediationIndex } from "./controller/remediation-index.ts";
 import type { RemediationSession } from "./controller/session/session.ts";
 import { trimRemediation } from "./controller/session/session.ts";
 import { Sessions } from "./controller/session/sessions.ts";
+import { WaitReports } from "./controller/wait-reports.ts";
 import { subscribeWakeUps } from "./controller/wake-ups.ts";
 import { keepFinalizers } from "./controller/keep-finalizers.ts";
 import { isBegun, isFinal, slotOf } from "./machine/model/decision/state.ts";
@@ -180,6 +181,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     stopSwitch,
     leases: deps.leases,
     earlyPodWrites: new RatePermits(runtime.clock, EARLY_POD_WRITES_A_SECOND),
+    waitReports: new WaitReports(runtime.clock),
     metrics,
     admissions,
     zoneLabel,

@@ -30,6 +30,8 @@ import type { DecidedBy } from "../machine/log/functions.ts";
 import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { StoreStatusDeps } from "./store-status.ts";
 import { reportUnanswered, storeStatus } from "./store-status.ts";
+import type { WaitReports } from "./wait-reports.ts";
+import { mayBePostponed } from "./wait-reports.ts";
 
 /** The most steps of one run, so that other remediations are served too. */
 const STEPS_MAX = 100;
@@ -47,6 +49,8 @@ export interface ReconcileDeps extends SnapshotDeps, StoreStatusDeps {
   directory: HostDirectory;
   /** Shared by all remediations that began early. */
   earlyPodWrites?: RatePermits;
+  /** Shared by all remediations that only wait. */
+  waitReports: WaitReports;
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
 }
@@ -80,6 +84,10 @@ export async function reconcile(
       if (report === undefined || waitForApi(session, report) > 0) return isIdle ? decision.nextCheckMs : apiWaitMs;
       record(deps.recorder, "reportApiFailure", snapshot, now, report);
       decision = report;
+    }
+    if (mayBePostponed(snapshot, decision)) {
+      const inMs = session.postponeReport(decision.status?.node, () => deps.waitReports.reserve());
+      if (inMs > 0) return inMs;
     }
     const progress: CallProgress = { present: "store", startedMs: 0 };
     const context: EffectContext = {

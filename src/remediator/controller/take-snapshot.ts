@@ -63,7 +63,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
     },
     strategy,
     state,
-    status: session.status,
+    status: session.statusWithPostponed,
     nodeName: nodeName ?? wordsFor(subject),
     subject,
     unresolved: isUnresolved(session.remediation),

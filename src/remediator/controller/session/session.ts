@@ -81,6 +81,8 @@ export class RemediationSession {
   #targetVersion: string | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
+  /** The report of a wait that is not stored yet: what it says of the node, and when it may be stored. */
+  #postponed: { node: BareMetalRemediationStatus["node"]; atMs: number | undefined } | undefined;
   #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
 
   /** @param deps `runtime` of the cluster with the remediation. The node may be in another one of `clusters`. */
@@ -154,6 +156,26 @@ export class RemediationSession {
 
   get status(): BareMetalRemediationStatus {
     return this.remediation.status ?? {};
+  }
+
+  /** The stored status, with the node as a postponed report will record it. */
+  get statusWithPostponed(): BareMetalRemediationStatus {
+    const { status } = this;
+    const isRecorded = this.#postponed === undefined || status.node?.wasReady !== undefined;
+    return isRecorded ? status : { ...status, node: this.#postponed?.node };
+  }
+
+  /**
+   * Postpones the report of a wait. The node is recorded as it is when the wait begins.
+   *
+   * @param reserve reserves a time for the report, unless it has one (monotonic milliseconds).
+   * @returns the milliseconds until the report may be stored. If it may be stored now, the reservation is used up.
+   */
+  postponeReport(node: BareMetalRemediationStatus["node"], reserve: () => number): number {
+    const { atMs = reserve() } = this.#postponed ?? {};
+    const inMs = atMs - this.now().monotonicMs;
+    this.#postponed = { node: this.#postponed?.node ?? node, atMs: inMs > 0 ? atMs : undefined };
+    return inMs;
   }
 
   get state(): State {
