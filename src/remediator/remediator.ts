@@ -25,7 +25,7 @@ import { NodeClusters } from "./clusters/node-clusters.ts";
 import { tendOrphans } from "./orphans/orphans.ts";
 import { RemediationIndex } from "./controller/remediation-index.ts";
 import type { RemediationSession } from "./controller/session/session.ts";
-import { trimRemediation } from "./controller/session/session.ts";
+import { trimRemediation } from "../nodes/trim.ts";
 import { Sessions } from "./controller/session/sessions.ts";
 import { WaitReports } from "./controller/wait-reports.ts";
 import { subscribeWakeUps } from "./controller/wake-ups.ts";

@@ -1,5 +1,7 @@
 import { Registry } from "prom-client";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { trimTarget } from "../../src/nodes/trim.ts";
+import { shareCollections } from "../../src/cli/agent/share-collections.ts";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
@@ -288,12 +290,13 @@ export class AgentProcess {
 
   /** Runs the parts of a leading agent. */
   async #lead(own: OwnCluster, open: OpenDevice, signal: AbortSignal): Promise<void> {
-    const { runtime, nodes } = own;
+    const { nodes } = own;
+    const runtime = shareCollections(own.runtime, NAMESPACE);
     const families = new Set(this.#options.families);
     const { registry } = this;
     const clusters: AgentClusters = this.#options.clusters?.(own, signal) ?? NO_WORKLOAD_CLUSTERS;
     const targets = runtime.watch<FencingTarget>(
-      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
+      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: trimTarget },
       signal,
     );
     const { observes, listener } = this.#options;

@@ -22,9 +22,9 @@ const WHOLE_FENCE = {
   "get leases": 3,
   "get nodes": 8,
   "get secrets": 3,
-  // The detector starts to watch FencingTargets with its first remediation.
+  // With its first remediation, the detector finds out whether it may read FencingTargets.
   "list discovery": 1,
-  "list fencingtargets": 2,
+  "list fencingtargets": 1,
   "list leases": 1,
   "list nodes": 1,
   "list pods": 3,

@@ -1,4 +1,4 @@
-import { ATTEMPTS, DETECTOR_BUDGET, PLATFORM, RACES, WRITE_THROUGH } from "./killers.ts";
+import { ATTEMPTS, BACK_BEFORE_BEGUN, DETECTOR_BUDGET, PLATFORM, RACES, WRITE_THROUGH } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -14,6 +14,14 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "return { deferral: event.deferral, leaseRenewAtMs: event.deferral.untilMs };",
     "return { ...observations, leaseRenewAtMs: event.deferral.untilMs };",
     "test/unit/detector/nodes/observe.test.ts",
+  ),
+  nodes(
+    "not-ready-annotation-trimmed",
+    "trim",
+    "the agent keeps the annotation that records in which boot the node was Ready",
+    "  CONFIRM,\n  NODE_READY_IN_BOOT,\n",
+    "  CONFIRM,\n",
+    BACK_BEFORE_BEGUN,
   ),
   nodes(
     "not-ready-at-creation-unrecorded",

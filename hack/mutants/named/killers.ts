@@ -82,3 +82,4 @@ export const BMC_POWER = "test/integration/bmc-power.test.ts";
 export const IPMI_HOST = "test/unit/bmc/ipmi/commands.test.ts";
 export const IPMI_SESSION = "test/integration/ipmi-session.test.ts";
 export const UNINSTALL_SIM = "test/sim/uninstall.test.ts";
+export const BACK_BEFORE_BEGUN = "test/sim/back-before-begun.test.ts";

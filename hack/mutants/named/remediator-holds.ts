@@ -1,9 +1,8 @@
-import { DECIDE_RECORD, RENEWALS_SIM } from "./killers.ts";
+import { BACK_BEFORE_BEGUN, DECIDE_RECORD, RENEWALS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator");
-const BACK_BEFORE_BEGUN = "test/sim/back-before-begun.test.ts";
 const CAME_BACK_SIM = "test/sim/came-back.test.ts";
 const HELD_SIM = "test/sim/held-orders.test.ts";
 const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
@@ -47,14 +46,6 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     'return isConfirmed || readyInBoot !== "";',
     BACK_BEFORE_BEGUN,
     DECIDE_RECORD,
-  ),
-  mutant(
-    "not-ready-annotation-trimmed",
-    "controller/session/session",
-    "the remediator keeps the annotation that records in which boot the node was Ready",
-    "[NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_READY_IN_BOOT]",
-    "[NODE_NAME, NHC_TIMED_OUT, CONFIRM]",
-    BACK_BEFORE_BEGUN,
   ),
   mutant(
     "returned-twin-left-off",

@@ -2,7 +2,7 @@ import type { Registry } from "prom-client";
 import type { Node } from "../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
-import { trimMeta } from "../../api/kubernetes/trim.ts";
+import { trimTarget } from "../../nodes/trim.ts";
 import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import { guardOrders } from "../../bmc/devices/open-device.ts";
 import { ownCluster, withOwnCluster } from "../../clusters/own-cluster.ts";
@@ -15,7 +15,6 @@ import { runOkdHealthChecks } from "../../detector/machines/run-okd.ts";
 import { MachineCheckCounts } from "../../detector/machines/effects/machine-check-counts.ts";
 import { runMachineHealthChecks } from "../../detector/machines/run.ts";
 import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../kube/connection/transport/http-transport.ts";
-import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { KdumpSource } from "../../remediator/kdump/kdump-messages.ts";
@@ -23,8 +22,8 @@ import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
 import { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { RemediationListener } from "../../detector/shared/model/started-remediation.ts";
-import { shareTexts } from "../../runtime/text/shared-text.ts";
 import { runRemediator } from "../../remediator/remediator.ts";
+import { shareCollections } from "./share-collections.ts";
 import { serveMetal3Remediations } from "../../remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../../remediator/requests/okd-machine.ts";
 import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
@@ -60,8 +59,10 @@ type Parts = Record<string, Promise<void>>;
  * Runs the chosen components until `signal` aborts. If one of them ends by itself, all of them end. Otherwise an agent
  * with only one half would look alive and keep its lease.
  */
-export async function runComponents(deps: ComponentDeps, signal: AbortSignal): Promise<void> {
-  const { options, runtime, registry, nodes, isOrderAllowed } = deps;
+export async function runComponents(agent: ComponentDeps, signal: AbortSignal): Promise<void> {
+  const { options, registry, nodes, isOrderAllowed } = agent;
+  const runtime = shareCollections(agent.runtime, options.namespace);
+  const deps = { ...agent, runtime };
   const failure = new AbortController();
   const running = AbortSignal.any([signal, failure.signal]);
   const guard = async (name: string, part: Promise<void>): Promise<void> => {
@@ -205,10 +206,4 @@ function startRemediator(
       "server of Metal3Remediations": serveMetal3Remediations(runtime, signal),
     }),
   };
-}
-
-function trimTarget(raw: KubeObject): FencingTarget {
-  const target = raw as FencingTarget;
-  target.status?.conditions?.forEach(shareTexts);
-  return { ...target, metadata: trimMeta(target.metadata) };
 }

@@ -1,14 +1,14 @@
+import { isDeepStrictEqual } from "node:util";
 import { EarlyWait } from "./early-wait.ts";
 import { NodeDowntime } from "./node-downtime.ts";
 import { StoredTimes } from "./stored-times.ts";
-import { CONFIRM, NHC_TIMED_OUT, NODE_NAME, NODE_READY_IN_BOOT } from "../../../api/names/annotations.ts";
 import type {
   BareMetalRemediation,
   BareMetalRemediationStatus,
 } from "../../../api/ironfence/bare-metal-remediation.ts";
-import { trimMeta } from "../../../api/kubernetes/trim.ts";
+import { NHC_TIMED_OUT } from "../../../api/names/annotations.ts";
+import { trimRemediation } from "../../../nodes/trim.ts";
 import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
-import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { serverTimeMs } from "../../../kube/server-time.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
@@ -237,10 +237,16 @@ export class RemediationSession {
     this.wasReadLive = true;
   }
 
-  /** Takes the version that the watch shows, if it is newer than the known one. */
+  /**
+   * Takes the version that the watch shows, if it is newer than the known one. If it is the same, its object replaces
+   * the answer to our own write, so that thousands of waiting remediations are kept in memory only once.
+   */
   absorb(watched: BareMetalRemediation): void {
-    if (isLaterVersion(watched.metadata.resourceVersion, this.remediation.metadata.resourceVersion)) {
-      this.#take(watched);
+    const { remediation } = this;
+    if (isLaterVersion(watched.metadata.resourceVersion, remediation.metadata.resourceVersion)) this.#take(watched);
+    else if (watched !== remediation && isDeepStrictEqual(watched, remediation)) {
+      this.remediation = watched;
+      if (this.#state?.of === remediation) this.#state = { ...this.#state, of: watched };
     }
   }
 
@@ -336,13 +342,4 @@ export class RemediationSession {
     this.power = undefined;
     await power?.close();
   }
-}
-
-/** What caches keep of a remediation. */
-export function trimRemediation(raw: KubeObject): BareMetalRemediation {
-  const remediation = raw as BareMetalRemediation;
-  return {
-    ...remediation,
-    metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_READY_IN_BOOT]),
-  };
 }

@@ -1,0 +1,64 @@
+import type { KubeObject } from "../resource.ts";
+import type { KubeRuntime, WatchOptions } from "../runtime.ts";
+import type { Watched } from "../watched.ts";
+import { DerivedView } from "./derived-view.ts";
+
+/**
+ * Returns the same runtime, in which all parts that watch one of `collections` share one watch: its events are received
+ * and parsed once, and its texts are kept once.
+ *
+ * @param collections what each `trim` keeps must be enough for the `trim` of every part.
+ */
+export function shareWatches(runtime: KubeRuntime, collections: readonly WatchOptions<KubeObject>[]): KubeRuntime {
+  const shared = collections.map((collection) => new SharedWatch(runtime, collection));
+  return {
+    ...runtime,
+    watch: (options, signal) =>
+      shared.find((watch) => watch.isOf(options))?.join(options, signal) ?? runtime.watch(options, signal),
+  };
+}
+
+interface OpenWatch {
+  view: Watched<KubeObject>;
+  stop: AbortController;
+  users: number;
+}
+
+/** One watch, open while any part uses it. */
+class SharedWatch {
+  readonly #runtime: KubeRuntime;
+  readonly #options: WatchOptions<KubeObject>;
+  #open: OpenWatch | undefined;
+
+  constructor(runtime: KubeRuntime, options: WatchOptions<KubeObject>) {
+    this.#runtime = runtime;
+    this.#options = options;
+  }
+
+  isOf<T extends KubeObject>({ type, namespace, labelSelector, fieldSelector }: WatchOptions<T>): boolean {
+    const { type: own } = this.#options;
+    const isType = type.group === own.group && type.version === own.version && type.plural === own.plural;
+    const isWhole = labelSelector === undefined && fieldSelector === undefined;
+    return isType && isWhole && namespace === this.#options.namespace;
+  }
+
+  /** @param signal ends the use of the watch. */
+  join<T extends KubeObject>({ trim }: WatchOptions<T>, signal: AbortSignal): Watched<T> {
+    const open = (this.#open ??= this.#start());
+    open.users += 1;
+    const leave = (): void => {
+      open.users -= 1;
+      if (open.users > 0) return;
+      open.stop.abort();
+      if (this.#open === open) this.#open = undefined;
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
+    return trim === this.#options.trim ? (open.view as Watched<T>) : new DerivedView(open.view, trim, signal);
+  }
+
+  #start(): OpenWatch {
+    const stop = new AbortController();
+    return { view: this.#runtime.watch(this.#options, stop.signal), stop, users: 0 };
+  }
+}

@@ -1,0 +1,41 @@
+import type { KubeObject } from "../kube/resource.ts";
+import { shareTexts } from "../runtime/text/shared-text.ts";
+import { trimMeta } from "../api/kubernetes/trim.ts";
+import {
+  CONFIRM,
+  HEALTHY_DELAY,
+  NHC_TIMED_OUT,
+  NODE_NAME,
+  NODE_READY_IN_BOOT,
+  OLD_REMEDIATION_CR,
+  TEMPLATE_NAME,
+} from "../api/names/annotations.ts";
+import { CLONED_FROM_GROUP_KIND } from "../api/cluster-api/cluster-api.ts";
+import type { BareMetalRemediation } from "../api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../api/ironfence/fencing-target.ts";
+
+// What caches keep of the kinds that both the detector and the remediator watch.
+
+const KEPT_REMEDIATION_ANNOTATIONS: readonly string[] = [
+  NODE_NAME,
+  TEMPLATE_NAME,
+  NHC_TIMED_OUT,
+  HEALTHY_DELAY,
+  OLD_REMEDIATION_CR,
+  CLONED_FROM_GROUP_KIND,
+  CONFIRM,
+  NODE_READY_IN_BOOT,
+];
+
+/** A BareMetalRemediation without managed fields, and with only the annotations that the agent reads. */
+export function trimRemediation(raw: KubeObject): BareMetalRemediation {
+  const remediation = raw as BareMetalRemediation;
+  return { ...remediation, metadata: trimMeta(remediation.metadata, KEPT_REMEDIATION_ANNOTATIONS) };
+}
+
+/** A FencingTarget without managed fields. */
+export function trimTarget(raw: KubeObject): FencingTarget {
+  const target = raw as FencingTarget;
+  target.status?.conditions?.forEach(shareTexts);
+  return { ...target, metadata: trimMeta(target.metadata) };
+}
