@@ -30,6 +30,7 @@ import { REMEDIATOR_REPROVISION_MUTANTS } from "./remediator-reprovision.ts";
 import { REMEDIATOR_REQUESTS_MUTANTS } from "./remediator-requests.ts";
 import { REMEDIATOR_TARGETS_MUTANTS } from "./remediator-targets.ts";
 import { REMEDIATOR_UNDO_MUTANTS } from "./remediator-undo.ts";
+import { REMEDIATOR_WAITS_MUTANTS } from "./remediator-waits.ts";
 import { REMEDIATOR_WORKLOADS_MUTANTS } from "./remediator-workloads.ts";
 import { TELEMETRY_MUTANTS } from "./telemetry.ts";
 import type { Mutant } from "./mutant.ts";
@@ -68,6 +69,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...REMEDIATOR_REQUESTS_MUTANTS,
   ...REMEDIATOR_TARGETS_MUTANTS,
   ...REMEDIATOR_UNDO_MUTANTS,
+  ...REMEDIATOR_WAITS_MUTANTS,
   ...REMEDIATOR_WORKLOADS_MUTANTS,
   ...TELEMETRY_MUTANTS,
 ];

@@ -167,6 +167,17 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
   },
   {
     guards: "A remediation starts, or is reported as held back, as soon as it can be.",
-    mutants: ["conflict-for-ever", "mended-unheeded", "remediation-news-unheard", "refused-record-unreported"],
+    mutants: [
+      "conflict-for-ever",
+      "mended-unheeded",
+      "remediation-news-unheard",
+      "refused-record-unreported",
+      "recovery-report-postponed",
+      "beginning-postponed",
+      "reports-unspaced",
+      "reservation-stuck",
+      "reservation-lost",
+      "reservation-used-twice",
+    ],
   },
 ];

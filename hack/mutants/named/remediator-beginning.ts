@@ -217,7 +217,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "waits-off-record",
     "machine/states/resolving",
     "a node that comes back while its remediation waits is not powered off, because its earlier state is stored",
-    "...(snapshot.node !== undefined && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),",
+    "...(isNodeKnown && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),",
     "",
     SAFETY_SIM,
   ),

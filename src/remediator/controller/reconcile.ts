@@ -84,9 +84,8 @@ export async function reconcile(
       if (report === undefined || waitForApi(session, report) > 0) return isIdle ? decision.nextCheckMs : apiWaitMs;
       record(deps.recorder, "reportApiFailure", snapshot, now, report);
       decision = report;
-    }
-    if (mayBePostponed(snapshot, decision)) {
-      const inMs = session.postponeReport(decision.status?.node, () => deps.waitReports.reserve());
+    } else if (decision.status !== undefined && mayBePostponed(snapshot, decision.status)) {
+      const inMs = session.postponeReport(decision.status, () => deps.waitReports.reserve());
       if (inMs > 0) return inMs;
     }
     const progress: CallProgress = { present: "store", startedMs: 0 };

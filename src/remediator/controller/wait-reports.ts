@@ -1,6 +1,8 @@
+import type { BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Decision } from "../machine/model/decision/decision.ts";
+import type { Reason } from "../machine/model/decision/reasons.ts";
 import type { Snapshot } from "../machine/model/facts/snapshot.ts";
+import { statusCondition } from "../machine/model/status.ts";
 
 /** At most 100 reports in a second. Some at once cost less than the same number one by one. */
 const BATCH = 20;
@@ -29,14 +31,25 @@ export class WaitReports {
   }
 }
 
+/** What thousands of remediations may wait for together. These waits have no deadline. */
+const POSTPONED: readonly (string | undefined)[] = [
+  "WaitingForTurn",
+  "Paused",
+  "PauseUnknown",
+  "Maintenance",
+] satisfies Reason[];
+
 /**
- * Whether a decision only reports what a remediation that has not begun waits for, and the report may be stored later.
- * Until it is stored, an agent that restarts knows only what the creator recorded, so that record must say whether the
- * node was Ready. A Node that is deleted leaves nothing else. The report of a remediation that may inherit a host is
- * not postponed, because the owner of the host looks for it before it powers the host on.
+ * Whether a status that a decision wants to store may be stored later, because it only reports what a remediation waits
+ * for that has not begun. Until it is stored, an agent that restarts knows only what the creator recorded, so that
+ * record must say the same of the readiness of the node. If the Node is deleted, the report is all that is left of it.
+ * The report of a remediation that may inherit a host is not postponed, because the owner of the host looks for it
+ * before it powers the host on.
  */
-export function mayBePostponed({ state, node, remediation }: Snapshot, { status, effects }: Decision): boolean {
-  const isWait = state.name === "Resolving" && status?.phase === "Resolving" && effects.length === 0;
-  const isRecorded = node !== undefined && remediation.readyInBoot !== undefined;
-  return isWait && isRecorded && status.attempt?.action === "None" && status.node?.wasReady !== undefined;
+export function mayBePostponed({ state, node, remediation }: Snapshot, status: BareMetalRemediationStatus): boolean {
+  const isWait = state.name === "Resolving" && POSTPONED.includes(statusCondition(status, "Processing")?.reason);
+  if (!isWait || status.attempt?.action !== "None" || node === undefined) return false;
+  const { wasReady, bootIDAtStart } = status.node ?? {};
+  const readyInBoot = wasReady === false ? "" : bootIDAtStart;
+  return wasReady !== undefined && readyInBoot !== undefined && remediation.readyInBoot === readyInBoot;
 }

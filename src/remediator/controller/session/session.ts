@@ -81,8 +81,10 @@ export class RemediationSession {
   #targetVersion: string | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
-  /** The report of a wait that is not stored yet: what it says of the node, and when it may be stored. */
-  #postponed: { node: BareMetalRemediationStatus["node"]; atMs: number | undefined } | undefined;
+  /** What the first report of a wait says of the node and its Machine, until it is stored. */
+  #unreported: Pick<BareMetalRemediationStatus, "node" | "machine"> | undefined;
+  /** When a postponed report may be stored (monotonic milliseconds). */
+  #reportAtMs: number | undefined;
   #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
 
   /** @param deps `runtime` of the cluster with the remediation. The node may be in another one of `clusters`. */
@@ -158,11 +160,12 @@ export class RemediationSession {
     return this.remediation.status ?? {};
   }
 
-  /** The stored status, with the node as a postponed report will record it. */
+  /** The stored status, with the node and its Machine as a postponed report will record them. */
   get statusWithPostponed(): BareMetalRemediationStatus {
-    const { status } = this;
-    const isRecorded = this.#postponed === undefined || status.node?.wasReady !== undefined;
-    return isRecorded ? status : { ...status, node: this.#postponed?.node };
+    const [status, unreported] = [this.status, this.#unreported];
+    // Until something is stored, an edited annotation may name another node.
+    const isOfNode = unreported !== undefined && unreported.node?.name === this.nodeName;
+    return isOfNode ? { ...status, ...unreported } : status;
   }
 
   /**
@@ -171,10 +174,11 @@ export class RemediationSession {
    * @param reserve reserves a time for the report, unless it has one (monotonic milliseconds).
    * @returns the milliseconds until the report may be stored. If it may be stored now, the reservation is used up.
    */
-  postponeReport(node: BareMetalRemediationStatus["node"], reserve: () => number): number {
-    const { atMs = reserve() } = this.#postponed ?? {};
+  postponeReport({ node, machine }: BareMetalRemediationStatus, reserve: () => number): number {
+    const atMs = this.#reportAtMs ?? reserve();
     const inMs = atMs - this.now().monotonicMs;
-    this.#postponed = { node: this.#postponed?.node ?? node, atMs: inMs > 0 ? atMs : undefined };
+    this.#reportAtMs = inMs > 0 ? atMs : undefined;
+    if (!isRecorded(this.status)) this.#unreported = { node, ...(machine !== undefined && { machine }) };
     return inMs;
   }
 
@@ -257,6 +261,7 @@ export class RemediationSession {
     const [before, from, namedBefore] = [this.remediation.status, this.state, this.nodeName];
     this.remediation = next;
     const after = next.status;
+    if (isRecorded(after)) this.#unreported = undefined;
     const isNodeNamed = this.nodeName !== namedBefore;
     if (after?.phase === before?.phase && after?.attempt?.id === before?.attempt?.id && !isNodeNamed) return;
     this.observe({ type: "StatusStored", from, to: this.state, isNodeNamed });
@@ -342,4 +347,9 @@ export class RemediationSession {
     this.power = undefined;
     await power?.close();
   }
+}
+
+/** Whether a status says of the node what the report of a wait says. */
+function isRecorded(status: BareMetalRemediationStatus | undefined): boolean {
+  return status?.node?.wasReady !== undefined;
 }

@@ -3,7 +3,7 @@ import { fail, newAttempt, notYetDone } from "../rules/attempts.ts";
 import { ownNodeMessage } from "../rules/preconditions.ts";
 import { transition, run } from "../rules/transitions.ts";
 import { holdsOrder } from "../rules/waits/holds.ts";
-import { ensureNotStale } from "../rules/outage/stale-request.ts";
+import { ensureNotStale, isOldRequest } from "../rules/outage/stale-request.ts";
 import { nodeRecord } from "./verifying.ts";
 import type { Reason } from "../model/decision/reasons.ts";
 import { ownsHost } from "../model/facts/observations.ts";
@@ -30,7 +30,7 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   if (!remediation.hasFinalizer && mayOweUndo(snapshot, attempt)) return run({ do: "addFinalizer" });
   if (snapshot.clusterProblem !== undefined)
     return blocked(snapshot.clusterProblem.reason, snapshot.clusterProblem.message);
-  if (snapshot.node === undefined && snapshot.status.node === undefined) {
+  if (snapshot.node === undefined && snapshot.status.node === undefined && !wasNodeDeleted(snapshot)) {
     return blocked("NodeNotFound", `there is no node ${nodeName}`);
   }
   if (!host.found) return blocked(host.reason, host.message);
@@ -123,6 +123,15 @@ function identityOf({ clusterUid, isOwnCluster }: Snapshot): Pick<KnownCluster, 
   return clusterUid === undefined ? {} : { uid: clusterUid };
 }
 
+/**
+ * Whether the Node was deleted after the remediation was created, and before the remediation stored anything about it:
+ * its creator recorded that there was a Node. In an old remediation, that record says nothing about the host any more.
+ */
+function wasNodeDeleted({ node, status, subject, remediation }: Snapshot): boolean {
+  const isUnknown = node === undefined && status.node === undefined && subject.nodeName !== undefined;
+  return isUnknown && remediation.readyInBoot !== undefined && !isOldRequest(remediation);
+}
+
 /** Waits that may last as long as needed. Every other wait in Resolving ends in a failure at its deadline. */
 const WAITS_WITHOUT_DEADLINE: readonly Reason[] = [
   "HostBusy",
@@ -151,6 +160,7 @@ function block(
   const base = attempt ?? newAttempt(snapshot, now, firstKind(snapshot), undefined, timeoutMs);
   // The owner may hand the host over while it is off. Then an undo of this remediation has to power it on.
   const inherits = reason === "HostBusy" && base.action === "None";
+  const isNodeKnown = snapshot.node !== undefined || wasNodeDeleted(snapshot);
   return transition(snapshot, now, {
     to: "Resolving",
     step: reason,
@@ -163,7 +173,7 @@ function block(
     },
     conditions: processing(reason, message),
     // The state of the node now is stored, so that a later comparison shows whether the node came back during the wait.
-    ...(snapshot.node !== undefined && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),
+    ...(isNodeKnown && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),
   });
 }
 

@@ -137,6 +137,56 @@ describe("a status whose answer was lost", () => {
   });
 });
 
+describe("a report of a wait that is postponed", () => {
+  const NODE = { name: "n1", uid: "node-uid", bootIDAtStart: "boot-1", wasReady: false };
+  const MACHINE = {
+    apiVersion: "machine.openshift.io/v1beta1",
+    kind: "Machine",
+    namespace: "ns",
+    name: "m1",
+    uid: "m",
+  };
+  const unused = (): never => assert.fail("it has a reservation");
+
+  it("a report of a wait that is postponed keeps its reservation until it may be stored", async () => {
+    const { session, clock } = begin();
+    assert.equal(
+      session.postponeReport({ node: NODE }, () => 200),
+      200,
+    );
+    await clock.advance(150);
+    assert.equal(session.postponeReport({ node: NODE }, unused), 50);
+    await clock.advance(100);
+    assert.equal(session.postponeReport({ node: NODE }, unused), -50, "it may be stored");
+    assert.equal(
+      session.postponeReport({ node: NODE }, () => 300),
+      50,
+      "the next report needs a reservation of its own",
+    );
+  });
+
+  it("a report of a wait that is postponed counts for decisions, with the Machine, until it is stored", () => {
+    const { session } = begin();
+    assert.deepEqual(session.statusWithPostponed, {});
+    session.postponeReport({ node: NODE, machine: MACHINE, phase: "Resolving" }, () => 200);
+    assert.deepEqual(session.statusWithPostponed, { node: NODE, machine: MACHINE });
+    session.absorb({ ...version("6"), status: { phase: "Resolving", node: { ...NODE, bootIDAtStart: "stored" } } });
+    assert.equal(session.statusWithPostponed.node?.bootIDAtStart, "stored");
+    session.postponeReport({ node: NODE }, () => 200);
+    session.absorb(version("7"));
+    assert.deepEqual(session.statusWithPostponed, {}, "a status that was removed is not in use any more");
+  });
+
+  it("a report of a wait that is postponed says nothing of another node that an edited annotation names", () => {
+    const { session } = begin();
+    session.postponeReport({ node: NODE }, () => 200);
+    const edited = version("6");
+    edited.metadata.annotations = { "remediation.medik8s.io/node-name": "n2" };
+    session.absorb(edited);
+    assert.deepEqual([session.nodeName, session.statusWithPostponed], ["n2", {}]);
+  });
+});
+
 describe("the time of a state", () => {
   it("the time of a state runs by a clock that cannot jump, from when its deadline was first seen", async () => {
     const { session, clock } = begin();

@@ -4,7 +4,11 @@ import type { Condition } from "../../../../src/api/schema/meta.ts";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
 import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/orders/power-orders.ts";
 import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
-import { DEVICE_FINAL_RETRY_MS } from "../../../../src/remediator/machine/model/decision/timings.ts";
+import {
+  DEVICE_FINAL_RETRY_MS,
+  REQUEST_AGE_MAX_MS,
+} from "../../../../src/remediator/machine/model/decision/timings.ts";
+import type { Snapshot } from "../../../../src/remediator/machine/model/facts/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,
@@ -226,6 +230,28 @@ describe("the status that a decision stores", () => {
     assert.deepEqual(recordOf({ status: first, other: there }), begun);
     const waited = { name: "n1", uid: "node-uid", bootID: "boot-1", wasReady: false };
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
+  });
+
+  it("a Node that was deleted before anything was stored is fenced if the creator of a new remediation recorded it", () => {
+    const request = { isReady: false, isFoundUnhealthy: false, atMs: NOW.monotonicMs };
+    const decided = (remediation: Partial<Snapshot["remediation"]>, admission: Snapshot["admission"]) => {
+      const other = { node: undefined, admission };
+      const changes = { status: { node: undefined }, observations: { request }, other };
+      return decide(snapshot({ state: "Resolving", remediation, ...changes }), NOW).status;
+    };
+    const waiting = { granted: false, reason: "WaitingForTurn", message: "third" } as const;
+    for (const readyInBoot of ["", "boot-1"]) {
+      assert.deepEqual(decided({ readyInBoot }, waiting)?.node, { name: "n1", wasReady: false });
+      assert.equal(decided({ readyInBoot }, { granted: true })?.phase, "Verifying");
+    }
+    for (const remediation of [
+      {},
+      { ageMs: REQUEST_AGE_MAX_MS, readyInBoot: "" },
+      { isRestored: true, readyInBoot: "" },
+    ]) {
+      const status = decided(remediation, undefined);
+      assert.deepEqual([status?.timeline?.at(-1)?.step, status?.node], ["NodeNotFound", undefined]);
+    }
   });
 
   it("a node that was not Ready when its health check created the remediation, or was in another boot, is stored as not Ready", () => {

@@ -15,7 +15,7 @@ import type { Decision } from "../../model/decision/decision.ts";
 export function ensureNotStale(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision | undefined {
   const { remediation, status, observations, node, nodeName, clusterProblem } = snapshot;
   const reported = statusCondition(status, "Processing")?.reason;
-  const isOld = remediation.isRestored || remediation.ageMs >= REQUEST_AGE_MAX_MS;
+  const isOld = isOldRequest(remediation);
   if (wasAllowedToBegin(snapshot, attempt) || (!isOld && reported !== "StaleRequest")) return undefined;
   // A remediation that serves a request of another kind is deleted with that request, so it is never stale.
   if (remediation.isRequested || remediation.isConfirmed || clusterProblem !== undefined) return undefined;
@@ -27,6 +27,11 @@ export function ensureNotStale(snapshot: Snapshot, attempt: Attempt | undefined,
   const { namespace, name, uid } = remediation;
   const message = `node ${nodeName} is Ready, no health check lists it as unhealthy, and this remediation ${remediation.isRestored ? "was restored from a backup" : "is older than 10 minutes"} without a status: it may be about an outage that is over. Delete it, or confirm that the node is to be fenced: kubectl annotate -n ${namespace} baremetalremediations.ironfence.io ${name} ${CONFIRM}=${uid}`;
   return waitBecause(snapshot, now, "StaleRequest", message, REQUEST_RECHECK_MAX_MS - ageMs);
+}
+
+/** Whether a remediation that has not begun may be about an outage that is over. */
+export function isOldRequest({ isRestored, ageMs }: Snapshot["remediation"]): boolean {
+  return isRestored || ageMs >= REQUEST_AGE_MAX_MS;
 }
 
 /**
