@@ -17,6 +17,10 @@ async function loseMembers(world: World): Promise<void> {
   await world.clock.advance(2_000);
 }
 
+function maintain(world: World, name: string, maintenance: boolean): void {
+  world.server.collection(FENCING_TARGETS).mergePatch({ namespace: NAMESPACE, name }, { spec: { maintenance } });
+}
+
 async function leadAgain(world: World): Promise<void> {
   await world.killAgent();
   world.startAgent();
@@ -82,4 +86,18 @@ describe("a member of etcd whose Node was deleted", () => {
         await world.phase("n3", "Succeeded");
       }));
   }
+
+  it("a member of etcd whose Node was deleted is not powered off while etcd needs it", () =>
+    World.run({ ...PLANE, hosts: ["n1", "n2", "n3"] }, async (world) => {
+      maintain(world, "n1", true);
+      await world.hang("n1");
+      world.remediate("n1", BRIEF);
+      await world.until("n1 waits", () => world.condition("n1", "Processing") === "True Maintenance");
+      world.server.collection(NODES).delete({ name: "n1" });
+      await world.hang("n2");
+      maintain(world, "n1", false);
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneQuorum");
+      assert.deepEqual(world.powerLog, []);
+    }));
 });

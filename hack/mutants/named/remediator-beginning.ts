@@ -2,6 +2,7 @@ import {
   CLUSTERS,
   DECIDE,
   DECIDE_RECORD,
+  DELETED_MEMBERS_SIM,
   DEVICE_EFFECTS,
   MACHINE_DELETION_SIM,
   PROPERTIES,
@@ -186,6 +187,15 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "if (keepsQuorum(observations.members, nodeName)) return undefined;",
     "if (keepsQuorum([], nodeName)) return undefined;",
     DECIDE,
+  ),
+
+  mutant(
+    "deleted-member-powered-off",
+    "effects/power/examine",
+    "a member of etcd whose Node was deleted is not powered off while etcd needs it",
+    "? context.etcdNodes().some(({ metadata }) => metadata.name === session.nodeName)",
+    "? false",
+    DELETED_MEMBERS_SIM,
   ),
 
   // A node of the same name in another cluster is another node; a Machine is known by its UID.

@@ -98,7 +98,12 @@ async function examine(context: EffectContext, signal: AbortSignal): Promise<rea
     readMachine(context, signal),
   ]);
   const hasOurs = node !== undefined && (signedTaint(node) || isTaintOfFirstVersion(session.remediation, node));
-  const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
+  // A member of etcd may run on although its Node was deleted.
+  const mayBeMember =
+    node === undefined
+      ? context.etcdNodes().some(({ metadata }) => metadata.name === session.nodeName)
+      : mayRunEtcd(node);
+  const members = mayBeMember ? await readMembers(context, signal) : [];
   const { subject, cluster } = session;
   const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
   return [stops, { type: "NodeExamined", node, dispute, members, hasOurs }];
