@@ -236,6 +236,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     ADMISSIONS_SIM,
   ),
   mutant(
+    "zone-forgotten-while-waiting",
+    "controller/admission/admissions",
+    "the zone of a host that waits for admission counts, also if its Node is deleted",
+    " ?? this.#zones.get(metadata.uid)",
+    "",
+    "test/unit/remediator/controller/admissions.test.ts",
+  ),
+  mutant(
     "wrong-host-without-warning",
     "controller/store-status",
     "a wrong host is reported in a warning",

@@ -53,6 +53,8 @@ export class Admissions {
   readonly #deps: AdmissionsDeps;
   readonly #granted = new Set<string>();
   readonly #waiting = new Map<string, BareMetalRemediation>();
+  /** By UID, the zone of the node when its remediation asked: the Node may be deleted during the wait. */
+  readonly #zones = new Map<string, string>();
   #reviewedAtMs = -Infinity;
   #postponedReview: Timer | undefined;
   readonly #answers = new Map<string, { admission: Admission; atMs: number }>();
@@ -78,6 +80,8 @@ export class Admissions {
   ask(remediation: BareMetalRemediation): void {
     const { uid } = remediation.metadata;
     this.#waiting.set(uid, remediation);
+    const zone = zoneOf(this.#nodeOf(remediation), this.#deps.zoneLabel);
+    if (zone !== undefined) this.#zones.set(uid, zone);
     this.review();
     if (this.of(uid) !== undefined) return;
     const message = `${this.#waiting.size - 1} other remediations wait for admission`;
@@ -90,6 +94,7 @@ export class Admissions {
     const wasKnown = this.#granted.delete(uid) || this.#waiting.delete(uid);
     this.#answers.delete(uid);
     this.#lapsingSinceMs.delete(uid);
+    this.#zones.delete(uid);
     if (wasKnown) this.review();
   }
 
@@ -173,7 +178,8 @@ export class Admissions {
       cluster: clusterKey(cluster),
       node: nodeName,
       // As stored, since its Node may be gone now.
-      zone: status?.node?.zone ?? zoneOf(this.#nodeOf(remediation), this.#deps.zoneLabel),
+      zone:
+        status?.node?.zone ?? zoneOf(this.#nodeOf(remediation), this.#deps.zoneLabel) ?? this.#zones.get(metadata.uid),
       createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? 0,
       inherits: status?.attempt?.action === "Inherited",
       attempts: isBegun(status) ? (status?.retryCount ?? 0) + 1 : 0,

@@ -128,6 +128,33 @@ describe("an admission", () => {
     assert.equal(admissions.of("uid-a")?.granted, true);
   });
 
+  it("an admission counts in the zone that the node had when its remediation asked, although the Node is deleted", () => {
+    const nodes = new Map(
+      ["a", "b"].map((name) => [
+        name,
+        {
+          apiVersion: "v1",
+          kind: "Node",
+          metadata: { name, uid: name, resourceVersion: "1", labels: { zone: "z1" } },
+          spec: {},
+          status: {},
+        },
+      ]),
+    );
+    const [a, b] = [remediation("a"), remediation("b")];
+    const admissions = turnsAmong([a, b], {
+      limits: { hosts: Infinity, perCluster: Infinity, perZone: 1 },
+      nodesOf: () => ({ get: ({ name }) => nodes.get(name), values: () => nodes.values() }),
+    });
+    admissions.ask(a);
+    admissions.ask(b);
+    nodes.delete("b");
+    admissions.review();
+    assert.equal(admissions.of("uid-b")?.granted, false);
+    admissions.withdraw("uid-a");
+    assert.equal(admissions.of("uid-b")?.granted, true);
+  });
+
   it("an admission counts in the zone that is on record, and else in that of the node", () => {
     const labelled = (zone: string) => ({
       apiVersion: "v1",
