@@ -144,7 +144,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     }
     this.#unreadable = 0;
     this.#synced = true;
-    for (const change of [...deletions, ...others]) this.#notifyAll(change);
+    this.#notifyAll([...deletions, ...others]);
     for (const onSynced of this.#waiting) onSynced();
     this.#waiting.clear();
   }
@@ -161,7 +161,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       this.#holding.add(object);
       this.#holding.remove(previous);
       this.#objects.set(key, object);
-      this.#notifyAll({ type: "updated", object, previous });
+      this.#notifyAll([{ type: "updated", object, previous }]);
       return;
     }
     // `trim` now leaves the object out, or this is another object with the same name, and its predecessor's deletion
@@ -170,7 +170,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     if (object === undefined) return;
     this.#holding.add(object);
     this.#objects.set(key, object);
-    this.#notifyAll({ type: "added", object });
+    this.#notifyAll([{ type: "added", object }]);
   }
 
   /** Applies a DELETED event. It ignores one about an earlier object with the same name. */
@@ -186,13 +186,15 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   #delete(key: string, object: T): void {
     this.#holding.remove(object);
     this.#objects.delete(key);
-    this.#notifyAll({ type: "deleted", object });
+    this.#notifyAll([{ type: "deleted", object }]);
   }
 
-  #notifyAll(change: Change<T>): void {
+  #notifyAll(changes: readonly Change<T>[]): void {
     // A copy, because a listener that subscribes now has already received the current state.
     const listeners = [...this.#listeners];
-    for (const listener of listeners) this.#notify(listener, change);
+    for (const change of changes) {
+      for (const listener of listeners) if (this.#listeners.has(listener)) this.#notify(listener, change);
+    }
   }
 
   #notify(listener: Listener<T>, change: Change<T>): void {

@@ -84,6 +84,21 @@ test("the view is whole and synced before the first listener hears of it", async
   assert.deepEqual(late, ["added a", "added b"], "a later listener gets what is there");
 });
 
+test("a listener that subscribes while others hear of a list hears of nothing twice, one that ends of nothing more", async () => {
+  transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 1), nodeObject("b", "ub", 2)]);
+  const watched = start();
+  const [early, late]: [string[], string[]] = [[], []];
+  let subscribeOnce = (): void => {
+    subscribeOnce = () => undefined;
+    watched.subscribe(({ type, object }) => late.push(`${type} ${object.metadata.name}`));
+    unsubscribe();
+  };
+  watched.subscribe(() => subscribeOnce());
+  const unsubscribe = watched.subscribe(({ type, object }) => early.push(`${type} ${object.metadata.name}`));
+  await settle();
+  assert.deepEqual([early, late], [[], ["added a", "added b"]]);
+});
+
 test("events change the view; older versions and the past of another object do not", async () => {
   transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5)]);
   const watched = start();
