@@ -16,6 +16,14 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "test/unit/detector/nodes/observe.test.ts",
   ),
   nodes(
+    "given-up-trimmed",
+    "trim",
+    "the agent keeps the annotation that records when a health check gave up on a remediation",
+    "  TEMPLATE_NAME,\n  NHC_TIMED_OUT,\n",
+    "  TEMPLATE_NAME,\n",
+    "test/unit/nodes/trim.test.ts",
+  ),
+  nodes(
     "not-ready-annotation-trimmed",
     "trim",
     "the agent keeps the annotation that records in which boot the node was Ready",

@@ -42,6 +42,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "test/sim/restored.test.ts",
   ),
   mutant(
+    "other-object-absorbed",
+    "controller/session/session",
+    "of two objects with the same version, the one that was written or read live counts",
+    "isDeepStrictEqual(watched, remediation)",
+    "watched.metadata.resourceVersion === remediation.metadata.resourceVersion",
+    "test/unit/remediator/controller/session.test.ts",
+  ),
+  mutant(
     "old-reading-proves",
     "machine/observe",
     "readings from before a power order prove nothing after it",

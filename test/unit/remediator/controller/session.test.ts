@@ -94,6 +94,28 @@ describe("the newest state of a remediation", () => {
     assert.equal(session.remediation.metadata.resourceVersion, "6");
   });
 
+  it("the newest state of a remediation is the watch's object if that equals the answer to our own write", () => {
+    const { session } = begin();
+    const stored = (): BareMetalRemediation => ({ ...version("6"), status: { phase: "Resolving" } });
+    session.learn(stored());
+    const { state } = session;
+    know(session, { quarantineLifted: true });
+    const watched = stored();
+    session.absorb(watched);
+    assert.equal(session.remediation, watched);
+    assert.equal(session.state, state, "nothing is read again");
+    assert.deepEqual([session.observations.quarantineLifted, session.wasReadLive], [true, true]);
+  });
+
+  it("the newest state of a remediation is not replaced by another object of the same version", () => {
+    const { session } = begin();
+    session.learn(version("6"));
+    const { remediation } = session;
+    session.absorb({ ...version("6"), status: { phase: "Undoing" } });
+    session.absorb({ ...version("6"), metadata: { ...version("6").metadata, uid: "another" } });
+    assert.equal(session.remediation, remediation);
+  });
+
   it("the newest state of a remediation keeps nothing of an answer that the watch does not keep", () => {
     const { session } = begin();
     const answer = version("6");
