@@ -146,6 +146,16 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
     ],
   },
   {
+    guards: "Parts of the agent that share a watch work as if each had its own.",
+    mutants: [
+      "watched-by-ended-part",
+      "ended-part-hears-on",
+      "derived-anew-for-each-reader",
+      "unreadable-ends-reading",
+      "news-told-twice",
+    ],
+  },
+  {
     guards: "What an observing agent decides and shows is what an acting one would do.",
     mutants: [
       "observations-lost",

@@ -6,6 +6,7 @@ const mutant = mutantsOf("src/kube");
 const KUBE_READING = "test/integration/kube-reading.test.ts";
 const WRITE_GUARDS = "test/unit/cli/write-guards.test.ts";
 const KEEP_WRITES = "test/unit/kube/unsent/keep-writes.test.ts";
+const SHARED_WATCHES = "test/unit/kube/shared-watches.test.ts";
 const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
@@ -320,6 +321,71 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "equal resource versions from before and after a restore do not count as the same object",
     "isDeepStrictEqual(previous, object)",
     "previous.metadata.resourceVersion === object.metadata.resourceVersion",
+    "test/unit/kube/reflector.test.ts",
+  ),
+  // Watches that several parts share.
+  mutant(
+    "watch-ends-with-first-part",
+    "watch/shared-watches",
+    "a shared watch goes on until no part uses it",
+    "      if (open.users > 0) return;\n",
+    "",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "restore-hidden-from-parts",
+    "watch/derived-view",
+    "each part that shares a watch notices a restore of the API server",
+    "return this.#source.rewinds ?? 0;",
+    "return 0;",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "selection-shared",
+    "watch/shared-watches",
+    "a part that selects objects does not get the others",
+    "isType && isWhole && namespace",
+    "isType && namespace",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "watched-by-ended-part",
+    "watch/shared-watches",
+    "a part that has ended starts no watch",
+    "signal.aborted ? undefined : shared.find",
+    "shared.find",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "ended-part-hears-on",
+    "watch/derived-view",
+    "a part that has ended hears of no further change",
+    '    else this.#signal.addEventListener("abort", stop, { once: true });\n',
+    "",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "derived-anew-for-each-reader",
+    "watch/derived-view",
+    "all readers of a view get the same object",
+    "    this.#derived.set(from, known);\n",
+    "",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "unreadable-ends-reading",
+    "watch/derived-view",
+    "an object that cannot be read does not keep the others from being read",
+    '"object cannot be read, left out of the view");\n      return undefined;\n    }\n  }\n}',
+    '"object cannot be read, left out of the view");\n      throw error;\n    }\n  }\n}',
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "news-told-twice",
+    "watch/watched-store",
+    "a listener that subscribes while others hear of a list hears of nothing twice",
+    "for (const listener of listeners) if (this.#listeners.has(listener))",
+    "for (const listener of this.#listeners)",
     "test/unit/kube/reflector.test.ts",
   ),
   // The lease.

@@ -1,24 +1,33 @@
+import type { Logger } from "../../telemetry/logger.ts";
 import type { ObjectKey } from "../client.ts";
 import type { KubeErrorCode } from "../errors.ts";
 import type { KubeObject } from "../resource.ts";
 import type { WatchOptions } from "../runtime.ts";
 import type { Change, Watched } from "../watched.ts";
+import { nameOf } from "../watched.ts";
 
-/** A view of the same objects as another view, with what a further `trim` leaves of them. */
+/**
+ * A view of the same objects as another view, with what a further `trim` leaves of them. After `signal` aborts, its
+ * listeners are not called any more, although the other view may go on.
+ */
 export class DerivedView<S extends KubeObject, T extends KubeObject> implements Watched<T> {
   readonly #source: Watched<S>;
   readonly #trim: WatchOptions<T>["trim"];
-  /** By UID: what was derived last, so that an unchanged object stays the same one. */
-  readonly #derived = new Map<string, { from: S; object: T | undefined }>();
+  readonly #logger: Pick<Logger, "error">;
+  readonly #signal: AbortSignal;
+  /** What was derived from each object, so that all listeners and readers get the same one. */
+  readonly #derived = new WeakMap<S, { object: T | undefined }>();
 
-  /** @param signal ends the view. */
-  constructor(source: Watched<S>, trim: WatchOptions<T>["trim"], signal: AbortSignal) {
+  constructor(
+    source: Watched<S>,
+    { trim }: Pick<WatchOptions<T>, "trim">,
+    logger: Pick<Logger, "error">,
+    signal: AbortSignal,
+  ) {
     this.#source = source;
     this.#trim = trim;
-    const unsubscribe = source.subscribe(({ type, object }) => {
-      if (type === "deleted") this.#derived.delete(object.metadata.uid);
-    });
-    signal.addEventListener("abort", unsubscribe, { once: true });
+    this.#logger = logger;
+    this.#signal = signal;
   }
 
   get(key: ObjectKey): T | undefined {
@@ -62,14 +71,19 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
   }
 
   subscribe(listener: (change: Change<T>) => void): () => void {
-    return this.#source.subscribe((change) => {
+    const stop = this.#source.subscribe((change) => {
       const previous = change.type === "updated" ? this.#derive(change.previous) : undefined;
       const object = this.#derive(change.object);
-      if (change.type === "deleted") this.#derived.delete(change.object.metadata.uid);
       if (previous !== undefined && object !== undefined) listener({ type: "updated", object, previous });
       else if (previous !== undefined) listener({ type: "deleted", object: previous });
       else if (object !== undefined) listener({ type: change.type === "deleted" ? "deleted" : "added", object });
     });
+    if (this.#signal.aborted) stop();
+    else this.#signal.addEventListener("abort", stop, { once: true });
+    return () => {
+      this.#signal.removeEventListener("abort", stop);
+      stop();
+    };
   }
 
   whenSynced(signal: AbortSignal): Promise<void> {
@@ -77,11 +91,18 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
   }
 
   #derive(from: S): T | undefined {
-    const { uid } = from.metadata;
-    const known = this.#derived.get(uid);
-    if (known?.from === from) return known.object;
-    const object = this.#trim(from);
-    this.#derived.set(uid, { from, object });
-    return object;
+    const known = this.#derived.get(from) ?? { object: this.#trimmed(from) };
+    this.#derived.set(from, known);
+    return known.object;
+  }
+
+  /** If `trim` throws, only this object is left out of the view. */
+  #trimmed(from: S): T | undefined {
+    try {
+      return this.#trim(from);
+    } catch (error) {
+      this.#logger.error({ object: nameOf(from), err: error }, "object cannot be read, left out of the view");
+      return undefined;
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { abortReason } from "../../runtime/clock.ts";
 import type { KubeObject } from "../resource.ts";
 import type { KubeRuntime, WatchOptions } from "../runtime.ts";
 import type { Watched } from "../watched.ts";
@@ -13,8 +14,10 @@ export function shareWatches(runtime: KubeRuntime, collections: readonly WatchOp
   const shared = collections.map((collection) => new SharedWatch(runtime, collection));
   return {
     ...runtime,
-    watch: (options, signal) =>
-      shared.find((watch) => watch.isOf(options))?.join(options, signal) ?? runtime.watch(options, signal),
+    watch: (options, signal) => {
+      const watch = signal.aborted ? undefined : shared.find((watch) => watch.isOf(options));
+      return watch?.join(options, signal) ?? runtime.watch(options, signal);
+    },
   };
 }
 
@@ -43,18 +46,18 @@ class SharedWatch {
   }
 
   /** @param signal ends the use of the watch. */
-  join<T extends KubeObject>({ trim }: WatchOptions<T>, signal: AbortSignal): Watched<T> {
+  join<T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T> {
     const open = (this.#open ??= this.#start());
     open.users += 1;
     const leave = (): void => {
       open.users -= 1;
       if (open.users > 0) return;
-      open.stop.abort();
-      if (this.#open === open) this.#open = undefined;
+      this.#open = undefined;
+      open.stop.abort(abortReason(signal));
     };
-    if (signal.aborted) leave();
-    else signal.addEventListener("abort", leave, { once: true });
-    return trim === this.#options.trim ? (open.view as Watched<T>) : new DerivedView(open.view, trim, signal);
+    signal.addEventListener("abort", leave, { once: true });
+    if (options.trim === this.#options.trim) return open.view as Watched<T>;
+    return new DerivedView(open.view, options, this.#runtime.logger, signal);
   }
 
   #start(): OpenWatch {
