@@ -146,8 +146,9 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
     ],
   },
   {
-    guards: "Parts of the agent that share a watch work as if each had its own.",
+    guards: "Parts of the agent share the watches of what several need, and work as if each had its own.",
     mutants: [
+      "collections-watched-twice",
       "watched-by-ended-part",
       "ended-part-hears-on",
       "derived-anew-for-each-reader",

@@ -424,4 +424,13 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "? marked : marked;",
     REDACTOR,
   ),
+  // What the halves of the agent share.
+  agent(
+    "collections-watched-twice",
+    "components",
+    "the detector and the remediator share the watches that both need",
+    "const runtime = shareCollections(agent.runtime, options.namespace);",
+    "const { runtime } = agent;",
+    "test/unit/cli/share-collections.test.ts",
+  ),
 ];
