@@ -45,7 +45,11 @@ class SharedWatch {
     return isType && isWhole && namespace === this.#options.namespace;
   }
 
-  /** @param signal ends the use of the watch. */
+  /**
+   * A part with the `trim` of the collection gets the view of the watch itself, which goes on until no part uses it.
+   *
+   * @param signal ends the use of the watch.
+   */
   join<T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T> {
     const open = (this.#open ??= this.#start());
     open.users += 1;
