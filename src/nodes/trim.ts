@@ -30,6 +30,7 @@ const KEPT_REMEDIATION_ANNOTATIONS: readonly string[] = [
 /** A BareMetalRemediation without managed fields, and with only the annotations that the agent reads. */
 export function trimRemediation(raw: KubeObject): BareMetalRemediation {
   const remediation = raw as BareMetalRemediation;
+  remediation.status?.conditions?.forEach(shareTexts);
   return { ...remediation, metadata: trimMeta(remediation.metadata, KEPT_REMEDIATION_ANNOTATIONS) };
 }
 

@@ -47,10 +47,10 @@ export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string
 /** Copies field by field, because other fields that a server sends may be nested to any depth. */
 function trimOwner({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): OwnerReference {
   return {
-    apiVersion,
-    kind,
-    name,
-    uid,
+    apiVersion: sharedText(apiVersion),
+    kind: sharedText(kind),
+    name: sharedText(name),
+    uid: sharedText(uid),
     ...(controller !== undefined && { controller }),
     ...(blockOwnerDeletion !== undefined && { blockOwnerDeletion }),
   };

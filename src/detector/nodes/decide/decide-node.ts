@@ -59,6 +59,7 @@ function recordInFlight(
   facts: NodeFacts,
   records: readonly RemediationRecord[],
 ): void {
+  if (records.length === 0) return;
   const busy = new Set(facts.remediations.filter(isInProgress).map(({ uid }) => uid));
   const started = records
     .filter(

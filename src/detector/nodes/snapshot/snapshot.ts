@@ -252,14 +252,16 @@ function controlPlaneBusy(sources: NodeSnapshotSources): string[] {
 
 /** The kinds of recorded remediations that cannot be read now. */
 function findUnseenKinds({ canSee }: NodeSnapshotSources, nodes: readonly NodeFacts[]): RemediationKind[] {
-  const kinds = new Map<string, RemediationKind>();
+  const kinds: RemediationKind[] = [];
+  const add = ({ apiVersion = "", kind = "" }: { [field in keyof RemediationKind]?: string | undefined }): void => {
+    if (!kinds.some((known) => known.kind === kind && known.apiVersion === apiVersion))
+      kinds.push({ apiVersion, kind });
+  };
   for (const { previous, remediations } of nodes) {
-    const recorded = (previous?.remediations ?? []).map(({ resource }) => resource);
-    for (const { apiVersion = "", kind = "" } of [...recorded, ...remediations.map(({ object }) => object)]) {
-      kinds.set(`${apiVersion} ${kind}`, { apiVersion, kind });
-    }
+    for (const { resource } of previous?.remediations ?? []) add(resource);
+    for (const { object } of remediations) add(object);
   }
-  return [...kinds.values()].filter((resource) => !canSee({ resource }));
+  return kinds.filter((resource) => !canSee({ resource }));
 }
 
 function groupByName(remediations: readonly Remediation[]): Map<string, ForeignRemediation[]> {

@@ -62,6 +62,7 @@ export function countAttempts(
   remediations: readonly Remediation[],
   nowMs: number,
 ): CountedAttempt[] {
+  if (remembered.length === 0 && remediations.length === 0) return [];
   const free = new Set(remediations.filter(isFree).map(({ uid }) => uid));
   const attempts = new Map(remembered.map((attempt) => [attempt.uid, attempt]));
   for (const { uid, createdMs } of remediations) {

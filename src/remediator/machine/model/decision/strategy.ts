@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { BareMetalRemediationSpec } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import { parseDurationMs } from "../../../../runtime/duration.ts";
@@ -53,8 +54,18 @@ export interface ParsedStrategy {
   unknown: string | undefined;
 }
 
-/** Reads a spec. A field with a value that this version does not know gets its default. */
+let lastParsed: { spec: unknown; parsed: ParsedStrategy } | undefined;
+
+/**
+ * Reads a spec. A field with a value that this version does not know gets its default. Thousands of remediations may
+ * have the same spec, so the last one is not parsed again.
+ */
 export function parseStrategy(spec: unknown): ParsedStrategy {
+  if (lastParsed === undefined || !isDeepStrictEqual(lastParsed.spec, spec)) lastParsed = { spec, parsed: parse(spec) };
+  return lastParsed.parsed;
+}
+
+function parse(spec: unknown): ParsedStrategy {
   const read = bareMetalRemediationSpecSchema.safeParse(spec);
   if (read.success) return { strategy: strategyOf(read.data), unknown: undefined };
   const { issues } = read.error;
