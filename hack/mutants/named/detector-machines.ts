@@ -31,6 +31,14 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     "test/unit/detector/machines/cluster-nodes.test.ts",
   ),
   mutant(
+    "machines-deleted-counts",
+    "snapshot/machine-tracker",
+    "a Machine that was deleted, or replaced, does not count again for the threshold",
+    "known?.uid !== uid || !isLaterVersion(resourceVersion, known.resourceVersion)",
+    "known !== undefined && !isLaterVersion(resourceVersion, known.resourceVersion)",
+    "test/unit/detector/machines/machine-tracker.test.ts",
+  ),
+  mutant(
     "machines-share-rounds-down",
     "decide/threshold",
     "a share of unhealthy machines is rounded down",

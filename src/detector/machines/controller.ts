@@ -217,7 +217,7 @@ export class MachineHealthCheckController {
         this.#report(check, event);
         if (event.type === "deferred") state.observations.add(event.machine.metadata.uid, event);
         if (event.type === "written" && "tracker" in state.compiled) {
-          state.compiled.tracker.observe({ type: "updated", object: event.machine, previous: event.machine });
+          state.compiled.tracker.observeWritten(event.machine);
         }
         return announceMachineEvent(check, event);
       },

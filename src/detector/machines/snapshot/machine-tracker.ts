@@ -1,4 +1,5 @@
 import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { MachineHealth } from "../decide/observed-machine.ts";
 
@@ -64,6 +65,18 @@ export class MachineTracker {
     const after = type === "deleted" ? undefined : this.#take(object);
     if ((before === undefined) !== (after === undefined)) this.#names = undefined;
     return before !== undefined || after !== undefined;
+  }
+
+  /**
+   * Takes over a Machine as a write has answered it, unless the watch has already shown this version or a later one.
+   * The Machine of the watch is then kept, so that each Machine is in memory once.
+   */
+  observeWritten(machine: Machine): void {
+    const { name, uid, resourceVersion } = machine.metadata;
+    const known = this.#machines.get(name)?.machine.metadata;
+    if (known?.uid !== uid || !isLaterVersion(resourceVersion, known.resourceVersion)) return;
+    this.#drop(name);
+    this.#take(machine);
   }
 
   /** Judges the Machines of a node again. @returns whether there are any. */
