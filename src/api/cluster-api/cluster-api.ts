@@ -3,6 +3,7 @@ import { conditionOf, conditionsAt, fieldAt, flagAt, referenceAt, textAt } from 
 import type { Node } from "../kubernetes/core.ts";
 import type { Condition } from "../schema/meta.ts";
 import { trimMeta } from "../kubernetes/trim.ts";
+import { sharedText, shareTexts } from "../../runtime/text/shared-text.ts";
 
 // Cluster API's Cluster and Machine, in versions v1beta1 and v1beta2. The strings are part of upstream's API.
 
@@ -78,10 +79,10 @@ export function readMachine(raw: KubeObject): Machine {
   const conditions = readConditions(raw);
   const infrastructure = readReadiness(raw, conditions, INFRASTRUCTURE_READY);
   return {
-    apiVersion: raw.apiVersion,
+    apiVersion: sharedText(raw.apiVersion),
     kind: raw.kind,
     metadata,
-    clusterName: textAt(raw, "spec", "clusterName") ?? metadata.labels?.[CLUSTER_NAME_LABEL] ?? "",
+    clusterName: sharedText(textAt(raw, "spec", "clusterName") ?? metadata.labels?.[CLUSTER_NAME_LABEL] ?? ""),
     providerID: textAt(raw, "spec", "providerID"),
     infrastructureRef: readInfrastructureRef(raw, metadata.namespace),
     nodeName: textAt(raw, "status", "nodeRef", "name"),
@@ -184,7 +185,8 @@ function readInfrastructureRef(raw: KubeObject, namespace: string): Machine["inf
   const found = referenceAt(raw, "spec", "infrastructureRef");
   if (found === undefined) return undefined;
   const group = textAt(fieldAt(raw, "spec", "infrastructureRef"), "apiGroup") ?? found.apiVersion?.split("/", 1)[0];
-  return { kind: found.kind, name: found.name, namespace: found.namespace ?? namespace, group: group ?? "" };
+  const { kind, name } = found;
+  return shareTexts({ kind, name, namespace: found.namespace ?? namespace, group: group ?? "" });
 }
 
 function namespaced({ metadata }: KubeObject): ObjectMeta & { namespace: string } {

@@ -1,4 +1,5 @@
 import { isRecord } from "../../runtime/record.ts";
+import { sharedText } from "../../runtime/text/shared-text.ts";
 import type { ObjectReference, Condition } from "./meta.ts";
 
 // Objects of kinds that other projects define are read field by field. A field that is missing or has another type is
@@ -45,11 +46,11 @@ export function conditionsAt(value: unknown, ...path: readonly string[]): Condit
     if (type === undefined) return [];
     const status = textAt(raw, "status");
     return {
-      type,
+      type: sharedText(type),
       status: status === "True" || status === "False" ? status : "Unknown",
-      reason: textAt(raw, "reason") ?? "",
+      reason: sharedText(textAt(raw, "reason") ?? ""),
       message: textAt(raw, "message") ?? "",
-      lastTransitionTime: textAt(raw, "lastTransitionTime") ?? "",
+      lastTransitionTime: sharedText(textAt(raw, "lastTransitionTime") ?? ""),
     };
   });
 }
