@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { TLSSocket } from "node:tls";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
+import { WorkAllowance } from "../../src/kube/answers/read-budget.ts";
 import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/transport/http-transport.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeErrorCode } from "../../src/kube/errors.ts";
@@ -122,6 +123,26 @@ test("a lane that is full of calls that hang does not hold up the lease", async 
   assert.equal(stub.requests.filter(({ url }) => url.pathname === "/hang").length, 16, "connections are bounded");
   stop.abort();
   await Promise.all(hanging);
+});
+
+test("an untrusted API server gets at most four connections for calls", async () => {
+  const work = new WorkAllowance(systemClock, undefined);
+  const untrusted = createHttpTransport(
+    accessTo(stub.url),
+    { clock: systemClock },
+    { bodyBytesMax: WORKLOAD_BODY_BYTES_MAX, allowLocal: true, work },
+  );
+  const stop = new AbortController();
+  stub.handle(({ url }, response) => {
+    if (url.pathname !== "/hang") json(response, 200, {});
+  });
+  const hanging = Array.from({ length: 10 }, () => untrusted.send(get("/hang"), stop.signal).catch(() => undefined));
+  await until("the lane is full", () => stub.requests.length >= 4);
+  assert.equal((await untrusted.send({ ...get("/watch"), lane: "watch" }, never)).status, 200);
+  assert.equal(stub.requests.filter(({ url }) => url.pathname === "/hang").length, 4);
+  stop.abort();
+  await Promise.all(hanging);
+  await untrusted.close();
 });
 
 test("a server that never answers, or stops in the middle of an answer, is left at the deadline of the injected clock", async () => {

@@ -50,6 +50,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "group-of-any-size",
       "group-of-any-size-redfish",
       "handshakes-without-end",
+      "connections-like-trusted",
       "reading-for-nothing",
       "checks-for-nothing",
       "requests-for-nothing",

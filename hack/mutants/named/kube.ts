@@ -72,8 +72,16 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "group-of-any-size",
     "connection/transport/lane-pools",
     "no API server chooses how long a handshake keeps the agent busy",
-    "        ciphers: CLIENT_CIPHERS,\n",
+    "          ciphers: CLIENT_CIPHERS,\n",
     "",
+    "test/integration/kube-transport.test.ts",
+  ),
+  mutant(
+    "connections-like-trusted",
+    "connection/transport/lane-pools",
+    "an untrusted API server gets fewer connections than the agent's own, because each takes memory",
+    "(work === undefined ? CONNECTIONS_MAX : UNTRUSTED_CONNECTIONS_MAX)[lane]",
+    "CONNECTIONS_MAX[lane]",
     "test/integration/kube-transport.test.ts",
   ),
   mutant(

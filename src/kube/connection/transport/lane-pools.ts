@@ -1,4 +1,5 @@
 import { constants } from "node:crypto";
+import { createSecureContext } from "node:tls";
 import { buildConnector, Pool } from "undici";
 import { CLIENT_CIPHERS } from "../../../runtime/ciphers.ts";
 import { countReading } from "./count-reading.ts";
@@ -13,6 +14,12 @@ import { KubeError } from "../../errors.ts";
  * a connection for as long as it runs. The lease has a second one in case the first is broken.
  */
 const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = { api: 16, watch: 128, lease: 2, review: 2, page: 2 };
+
+/**
+ * The same for an untrusted API server. Each connection takes 130 KiB and may receive an answer of 4 MiB, and there may
+ * be a hundred such servers.
+ */
+const UNTRUSTED_CONNECTIONS_MAX: typeof CONNECTIONS_MAX = { ...CONNECTIONS_MAX, api: 4 };
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /**
@@ -38,6 +45,7 @@ export class LanePools {
   readonly #tls: TlsMaterial;
   readonly #options: LanePoolsOptions;
   readonly #pools = new Map<Lane, Pool>();
+  #connect: buildConnector.connector | undefined;
 
   constructor(origin: string, tls: TlsMaterial, options: LanePoolsOptions) {
     this.#origin = origin;
@@ -76,9 +84,9 @@ export class LanePools {
 
   #open(lane: Lane): Pool {
     const { work } = this.#options;
-    const connect = this.#connector();
+    const connect = (this.#connect ??= this.#connector());
     return new Pool(this.#origin, {
-      connections: CONNECTIONS_MAX[lane],
+      connections: (work === undefined ? CONNECTIONS_MAX : UNTRUSTED_CONNECTIONS_MAX)[lane],
       pipelining: 1,
       // A stalled HTTP/2 connection would stall all of its calls. With HTTP/1.1 each call has its own connection.
       allowH2: false,
@@ -91,6 +99,7 @@ export class LanePools {
     });
   }
 
+  /** Connections of all lanes share the TLS context, which takes 22 to 34 KiB. */
   #connector(): buildConnector.connector {
     const { ca, cert, key, serverName, insecureSkipVerify } = this.#tls;
     return buildConnector({
@@ -99,13 +108,17 @@ export class LanePools {
       keepAlive: true,
       keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
       rejectUnauthorized: !insecureSkipVerify,
-      ciphers: CLIENT_CIPHERS,
-      // With TLS 1.2, a server could request any number of handshakes on one connection.
-      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+      ...(this.#origin.startsWith("https:") && {
+        secureContext: createSecureContext({
+          ciphers: CLIENT_CIPHERS,
+          // With TLS 1.2, a server could request any number of handshakes on one connection.
+          secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+          ...(ca !== undefined && { ca }),
+          ...(cert !== undefined && { cert }),
+          ...(key !== undefined && { key }),
+        }),
+      }),
       ...(!this.#options.allowLocal && { lookup: lookupNonLocal }),
-      ...(ca !== undefined && { ca }),
-      ...(cert !== undefined && { cert }),
-      ...(key !== undefined && { key }),
       ...(serverName !== undefined && { servername: serverName }),
     });
   }
