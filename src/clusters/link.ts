@@ -38,7 +38,9 @@ const UID_RETRY_MS = 5_000;
  */
 const WORKLOAD_BUDGET: ReadBudget = {
   pageSize: 25,
-  objects: 50_000,
+  // Kubernetes supports clusters of up to 5,000 nodes.
+  objects: 5_000,
+  listObjects: 50_000,
   textLength: 4 * 1024 * 1024,
   listTextLength: 16 * 1024 * 1024,
   listMs: 120_000,

@@ -6,8 +6,10 @@ import type { KubeObject } from "../resource.ts";
 export interface ReadBudget {
   /** Objects that a request for a page asks for. More objects in one page are over the budget. */
   pageSize: number;
-  /** The largest number of objects in one collection. */
+  /** The largest number of objects in a watched collection. Each takes memory in addition to its text. */
   objects: number;
+  /** The same for a collection that is listed once and not watched. */
+  listObjects: number;
   /** The length of what is kept of a watched collection, as JSON text. */
   textLength: number;
   /** The same for a collection that is listed once and not watched. */

@@ -165,7 +165,7 @@ class ApiClient implements KubeClient {
   ): Promise<ObjectList<T>> {
     const items: T[] = [];
     const { budget } = this.#deps;
-    const holding = new HeldSize(budget && { ...budget, textLength: budget.listTextLength });
+    const holding = new HeldSize(budget && { objects: budget.listObjects, textLength: budget.listTextLength });
     const read = (path: string): Promise<TransportResponse> => this.#read(what, path, signal);
     const resourceVersion = await listPages(what, type, { ...options, budget }, this.#work, read, (page) => {
       const kept = options.trim === undefined ? page : page.map(options.trim);

@@ -18,6 +18,7 @@ import { evenRandom, NODE, nodeObject, recordingLogger } from "./support.ts";
 const BUDGET: ReadBudget = {
   pageSize: 10,
   objects: 100,
+  listObjects: 200,
   textLength: 20_000,
   listTextLength: 40_000,
   listMs: 60_000,
@@ -157,6 +158,12 @@ describe("a list of an untrusted API server", () => {
     const client = createKubeClient({ transport, clock, random: evenRandom, budget: BUDGET });
     await assert.rejects(client.list(NODE, {}, stop.signal), (error: unknown) => isKubeError(error, "OverBudget"));
     assert.equal(transport.lists.length, 4);
+    transport.lists.length = 0;
+    endless(10);
+    const isOverObjects = (error: unknown): boolean =>
+      error instanceof Error && /more than 200 objects/.test(error.message);
+    await assert.rejects(client.list(NODE, {}, stop.signal), isOverObjects);
+    assert.equal(transport.lists.length, 21);
   });
 });
 
