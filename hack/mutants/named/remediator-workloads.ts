@@ -55,6 +55,14 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
     "test/sim/early-interference.test.ts",
   ),
   mutant(
+    "pods-wait-between-writes",
+    "effects/objects/release-pods",
+    "if the hosts of many nodes fail at once, no pod that was marked as failed waits for the pods of other nodes",
+    "  limits.set(client, limit);\n",
+    "",
+    RELEASE,
+  ),
+  mutant(
     "release-over-before-deletions",
     "effects/objects/release-pods",
     "a release is over only when all its calls have ended",

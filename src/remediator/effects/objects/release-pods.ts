@@ -8,11 +8,18 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { RatePermits } from "../../early/rate-permits.ts";
 import { sleep } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import { Semaphore } from "../../../runtime/semaphore.ts";
 import { toTime } from "../../../runtime/time.ts";
 import { attachmentsOf, volumeClaimsOf, failedStatus, isFinished, mustLeave } from "../../machine/node-patches/pods.ts";
 
-/** How many pods are deleted at the same time. */
+/**
+ * How many pods of one cluster are ended at the same time, by all releases together. More would wait for a connection:
+ * between the two writes of each pod, and before urgent calls for other nodes.
+ */
 const PARALLEL_MAX = 16;
+
+/** By the client of a cluster. */
+const limits = new WeakMap<KubeClient, Semaphore>();
 
 /**
  * How long the deletion of a pod may take after its status was set to Failed. The release waits for it even if it is
@@ -60,11 +67,16 @@ export async function releasePods(
       const leaving = bound.filter((pod) => !isBeingKilled(pod)).values();
       const worker = async (): Promise<void> => {
         for (const pod of leaving) {
-          if (bounded.aborted || failures.length > 0) return;
-          await releasePod(deps, pod, bounded).catch((error: unknown) => {
-            // After an abort, `withDeadline` throws its reason.
-            if (!bounded.aborted) failures.push(error);
-          });
+          const leave = await enter(deps, bounded);
+          try {
+            if (bounded.aborted || failures.length > 0) return;
+            await releasePod(deps, pod, bounded).catch((error: unknown) => {
+              // After an abort, `withDeadline` throws its reason.
+              if (!bounded.aborted) failures.push(error);
+            });
+          } finally {
+            leave();
+          }
         }
       };
       workers = Array.from({ length: PARALLEL_MAX }, worker);
@@ -84,11 +96,23 @@ function isBeingKilled(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0;
 }
 
-async function releasePod({ client, clock, writes }: ReleaseDeps, pod: Pod, signal: AbortSignal): Promise<void> {
+/** Waits until one more pod may be ended, or until `signal` aborts. @returns what to call when the pod is ended. */
+async function enter({ client, clock, writes }: ReleaseDeps, signal: AbortSignal): Promise<() => void> {
+  const limit = limits.get(client) ?? new Semaphore(PARALLEL_MAX);
+  limits.set(client, limit);
+  try {
+    // A pod takes two writes. It waits for both permits first, so that no pod is left between them.
+    while (writes?.take(2) === false) await sleep(clock, PERMIT_WAIT_MS, signal);
+    return await limit.enter(signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return () => undefined;
+  }
+}
+
+async function releasePod({ client, clock }: ReleaseDeps, pod: Pod, signal: AbortSignal): Promise<void> {
   const { uid, resourceVersion } = pod.metadata;
   const key = keyOf(pod);
-  // A pod takes two writes. It waits for both permits first, so that no pod is left between them.
-  while (writes?.take(2) === false) await sleep(clock, PERMIT_WAIT_MS, signal);
   try {
     if (!isFinished(pod)) {
       const status = failedStatus(pod, toTime(clock.nowMs()));

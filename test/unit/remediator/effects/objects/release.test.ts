@@ -25,7 +25,7 @@ beforeEach(() => {
   client = createKubeClient({ transport: server.transport({ client: "agent" }), clock, random: seededRandom(2) });
 });
 
-/** A pod on the node, with the claim `claim-NAME`. */
+/** A pod on the node unless `spec` names another one, with the claim `claim-NAME`. */
 function createPod(name: string, spec: object = {}): void {
   server.collection(PODS).create({
     metadata: { namespace: "default", name },
@@ -190,6 +190,36 @@ describe("releasing pods", () => {
     await clock.advance(5_000);
     assert.deepEqual(podNames(), left);
     assert.equal(left.length, 25);
+  });
+
+  it("releasing pods of several nodes at once has no more than 16 pods of their cluster under way, and completes each", async () => {
+    const names = Array.from({ length: 25 }, (_, index) => `node-${index}`);
+    for (const nodeName of names) for (const pod of ["a", "b"]) createPod(`${nodeName}-${pod}`, { nodeName });
+    let underWay = 0;
+    let most = 0;
+    server.onRequest(({ method }) => {
+      if (method === "PATCH") underWay += 1;
+      if (method === "DELETE") underWay -= 1;
+      most = Math.max(most, underWay);
+    });
+    const releases = Promise.all(names.map((nodeName) => releasePods({ client, clock }, nodeName, 5_000, never)));
+    await clock.advance(1_000);
+    await releases;
+    assert.deepEqual([most, podNames()], [16, []]);
+  });
+
+  it("releasing pods ends no pod that it could begin with only after its time", async () => {
+    for (let index = 0; index < 16; index += 1) createPod(`slow-${index}`, { nodeName: "n2" });
+    for (const name of ["a", "b"]) createPod(name);
+    server.faults.inject({ match: { method: "PATCH" }, times: 16, action: { kind: "delay", delayMs: 3_000 } });
+    const slow = releasePods({ client, clock }, "n2", 5_000, never);
+    await clock.advance(0);
+    const late = releasePods({ client, clock }, NODE, 2_000, never);
+    await clock.advance(2_000);
+    await late;
+    await clock.advance(1_000);
+    await slow;
+    assert.deepEqual(podNames(), ["a", "b"]);
   });
 
   it("releasing pods does not make a pod have failed that has finished meanwhile", async () => {
