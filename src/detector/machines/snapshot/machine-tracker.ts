@@ -75,8 +75,7 @@ export class MachineTracker {
     const { name, uid, resourceVersion } = machine.metadata;
     const known = this.#machines.get(name)?.machine.metadata;
     if (known?.uid !== uid || !isLaterVersion(resourceVersion, known.resourceVersion)) return;
-    this.#drop(name);
-    this.#take(machine);
+    this.observe({ type: "updated", object: machine, previous: machine });
   }
 
   /** Judges the Machines of a node again. @returns whether there are any. */

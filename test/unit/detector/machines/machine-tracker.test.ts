@@ -5,7 +5,8 @@ import { MachineTracker } from "../../../../src/detector/machines/snapshot/machi
 import { machineOf } from "./builders.ts";
 
 function trackerOf(...machines: Machine[]): MachineTracker {
-  const deps = { covers: () => true, judge: () => ({ state: "healthy" }) as const, isSettled: () => true };
+  const covers = ({ metadata }: Machine): boolean => metadata.labels?.["pool"] !== "other";
+  const deps = { covers, judge: () => ({ state: "healthy" }) as const, isSettled: () => true };
   return new MachineTracker(deps, machines);
 }
 
@@ -20,6 +21,13 @@ describe("the Machines of a health check", () => {
     tracker.observeWritten(written);
     assert.equal(tracker.get("m0")?.machine, written);
     assert.deepEqual([tracker.size, tracker.healthy], [1, 1]);
+  });
+
+  it("a Machine that a write shows as not covered any more is not named any more", () => {
+    const tracker = trackerOf(version("9"));
+    assert.deepEqual(tracker.names, ["m0"]);
+    tracker.observeWritten(machineOf("m0", { metadata: { resourceVersion: "10", labels: { pool: "other" } } }));
+    assert.deepEqual([tracker.names, tracker.size], [[], 0]);
   });
 
   it("the Machine of the watch stays if a write answers the same version or an earlier one later", () => {
