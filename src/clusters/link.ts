@@ -38,7 +38,7 @@ const UID_RETRY_MS = 5_000;
  */
 const WORKLOAD_BUDGET: ReadBudget = {
   pageSize: 25,
-  // Kubernetes supports clusters of up to 5,000 nodes.
+  // Kubernetes supports 5,000 nodes. A hostile server could send many more of them with a short text.
   objects: 5_000,
   listObjects: 50_000,
   textLength: 4 * 1024 * 1024,
