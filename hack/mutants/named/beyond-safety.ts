@@ -152,7 +152,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "collections-watched-twice",
       "watched-by-ended-part",
       "ended-part-hears-on",
-      "derived-anew-for-each-reader",
+      "derived-again-for-each-reader",
       "unreadable-ends-reading",
       "news-told-twice",
     ],

@@ -373,7 +373,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     SHARED_WATCHES,
   ),
   mutant(
-    "derived-anew-for-each-reader",
+    "derived-again-for-each-reader",
     "watch/derived-view",
     "all readers of a view get the same object",
     "    this.#derived.set(from, known);\n",
