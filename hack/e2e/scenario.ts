@@ -100,7 +100,7 @@ export interface TargetView {
   };
 }
 
-/** `eventually`, whose error shows the custom resources and the agents' logs. */
+/** `eventually`, whose error shows the nodes, the custom resources and the agents' logs. */
 export function explain<T>(
   { world, agents }: { world: Pick<World, "api">; agents: readonly Agent[] },
   what: string,
@@ -108,15 +108,35 @@ export function explain<T>(
   ask: () => Promise<T | undefined | false>,
 ): Promise<T> {
   return eventually(what, timeoutMs, ask, async () => {
+    const nodes = await world.api.list<NodeView>("/api/v1/nodes");
     const remediations = await world.api.list<RemediationView>(REMEDIATIONS);
     const targets = await world.api.list<TargetView>(TARGETS);
     const healthCheck = await world.api.find<HealthCheckView>(HEALTH_CHECK);
     return [
+      ...nodes.map((node) => {
+        const taints = (node.spec.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).join(" ") || "no taints";
+        return `${node.metadata.name}: Ready=${readyOf(node) ?? "?"}, ${taints}`;
+      }),
       ...remediations.map(({ metadata, status }) => JSON.stringify({ remediation: metadata.name, status })),
       ...targets.map(({ status }) => JSON.stringify({ target: status })),
       JSON.stringify({ healthCheck: healthCheck?.status }),
       ...agents.map((agent) => `${agent.instance} (${agent.running ? "running" : "ended"}):\n${agent.log()}`),
     ].join("\n");
+  });
+}
+
+/** Kubernetes removes its own taints a moment after the node is Ready. */
+const isSettled = (node: NodeView): boolean =>
+  readyOf(node) === "True" && (node.spec.taints ?? []).every(({ key }) => !key.startsWith("node.kubernetes.io/"));
+
+/**
+ * Waits until all workers are Ready and have no taint of Kubernetes. After the API server was away, the controller
+ * manager sees old leases for up to a minute. Until then it may report a worker Unknown that renews its lease.
+ */
+export function workersSettle(scenario: Scenario): Promise<unknown> {
+  return explain(scenario, "all workers are Ready, without a taint of Kubernetes", REMEDIATION_TIMEOUT_MS, async () => {
+    const nodes = await scenario.world.api.list<NodeView>("/api/v1/nodes");
+    return nodes.filter(({ metadata }) => WORKERS.includes(metadata.name)).every(isSettled);
   });
 }
 
@@ -160,9 +180,7 @@ export async function remediationEnds(scenario: Scenario, node: string, before: 
   await explain(scenario, `${node} is back and its remediation gone`, REMEDIATION_TIMEOUT_MS, async () => {
     const view = await world.api.get<NodeView>(`/api/v1/nodes/${node}`);
     const remediations = await world.api.list<RemediationView>(REMEDIATIONS);
-    // Kubernetes removes its own condition taints with a delay.
-    const settled = (view.spec.taints ?? []).every(({ key }) => !key.startsWith("node.kubernetes.io/"));
-    return settled && readyOf(view) === "True" && remediations.length === 0;
+    return isSettled(view) && remediations.length === 0;
   });
   await explain(scenario, "the health check's status is clean", 30_000, async () => {
     const { status } = await world.api.get<HealthCheckView>(HEALTH_CHECK);

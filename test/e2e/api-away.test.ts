@@ -12,6 +12,7 @@ import {
   marksOf,
   startScenario,
   targetsReady,
+  workersSettle,
 } from "../../hack/e2e/scenario.ts";
 import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
@@ -47,10 +48,15 @@ void describe("in the middle of a fence", () => {
     assert.equal(await world.bmc.powerState(world.host(victim).systemUuid), "On");
     const steps = (remediation()?.status?.timeline ?? []).map(({ step }) => step);
     assert.deepEqual(steps, [...new Set(steps)], "no step is taken twice");
-    await explain(scenario, "nothing of it is left on the node", REMEDIATION_TIMEOUT_MS, async () => {
-      const present = await marksOf(scenario, victim);
-      return JSON.stringify(present.taints) === JSON.stringify(marks.taints);
-    });
+    await explain(
+      scenario,
+      `${victim} has the taints ${JSON.stringify(marks.taints)} again`,
+      REMEDIATION_TIMEOUT_MS,
+      async () => {
+        const present = await marksOf(scenario, victim);
+        return JSON.stringify(present.taints) === JSON.stringify(marks.taints);
+      },
+    );
   }
 
   const ordersOf = async (node: string): Promise<number> =>
@@ -64,6 +70,7 @@ void describe("in the middle of a fence", () => {
     const host = world.host(victim);
     const agents = [await scenario.startAgent(), await scenario.startAgent()];
     await targetsReady(scenario);
+    await workersSettle(scenario);
     const [marks, orders] = [await marksOf(scenario, victim), await allOrders()];
     const letGo = await holdFence(scenario, victim);
 
@@ -86,6 +93,7 @@ void describe("in the middle of a fence", () => {
     const proxy = await startApiProxy(world.controlPlane.address, authority);
     t.after(() => proxy.close());
     const agent = await scenario.startAgent(["--leader-elect=false"], { via: proxy.address });
+    await workersSettle(scenario);
     const [marks, orders] = [await marksOf(scenario, victim), await allOrders()];
     const letGo = await holdFence(scenario, victim);
 
