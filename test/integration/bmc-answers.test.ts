@@ -212,7 +212,7 @@ test("a service that does not exist is Unreachable, and one that does not speak 
 
 test("each call ends at its deadline, and the next one works again", async () => {
   await using bmc = await startFakeBmc();
-  await using device = openFake(bmc, { callTimeoutMs: 300 });
+  await using device = openFake(bmc, { callTimeoutMs: 1_500 });
   bmc.override = () => "hang";
   await assert.rejects(device.readPower(forever()), hasCode("Timeout"));
   bmc.override = () => undefined;

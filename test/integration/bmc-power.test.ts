@@ -299,7 +299,7 @@ test("an order whose answer is lost is sent once, and fails", async () => {
 
 test("an order that is never answered ends at the deadline, sent once", async () => {
   await using bmc = await startFakeBmc();
-  await using device = openFake(bmc, { callTimeoutMs: 400 });
+  await using device = openFake(bmc, { callTimeoutMs: 1_500 });
   await device.readPower(forever());
   bmc.override = ({ path }) => (path === RESET ? "hang" : undefined);
   await assert.rejects(device.forceOff(forever()), hasCode("Timeout"));

@@ -326,7 +326,7 @@ test("closing during the login waits for its session, and ends it", async () => 
 test("a closed driver sends nothing, and closing is quiet whatever the BMC does", async () => {
   await using bmc = await startFakeBmc();
   for (const reply of ["hang", "reset", { status: 500 }] as const) {
-    const device = openFake(bmc, { callTimeoutMs: 300 });
+    const device = openFake(bmc, { callTimeoutMs: 1_500 });
     bmc.override = ({ method }) => (method === "DELETE" ? reply : undefined);
     await device.readPower(forever());
     await device.close();
