@@ -36,7 +36,7 @@ const UID_RETRY_MS = 5_000;
  * The bounds for reading from a workload cluster, whose API server is not trusted. About 1.2 KiB are kept of each node,
  * so this is enough for 3,000 nodes. An answer of at most 4 MiB with 25 objects leaves 160 KiB for each object.
  */
-const WORKLOAD_BUDGET: ReadBudget = {
+export const WORKLOAD_BUDGET: ReadBudget = {
   pageSize: 25,
   // Kubernetes supports 5,000 nodes. A hostile server could send many more of them with a short text.
   objects: 5_000,

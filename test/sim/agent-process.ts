@@ -43,6 +43,8 @@ import { seededRandom } from "../lib/seeded-random.ts";
 import { AgentClock } from "./agent-clock.ts";
 import type { ClockFault } from "./agent-clock.ts";
 import type { Cluster } from "./cluster.ts";
+import { limitConnections } from "./connections.ts";
+import type { Connections } from "./connections.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { CHANGING_CALLS } from "./rack-driver.ts";
 import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
@@ -119,6 +121,8 @@ export interface AgentProcessOptions {
   openDeviceFor?: RackDevices["openDeviceFor"];
   seed: number;
   interference?: Interference;
+  /** The connections to its own cluster. */
+  connections?: Connections;
   /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
   /** Keys of clusters with an external etcd. The empty string is the agent's own cluster. */
@@ -382,7 +386,11 @@ export class AgentProcess {
   /** The transport to the API server. An agent that observes must not even try to write. */
   #wire(): KubeTransport {
     const { name, observes, installation = "ironfence" } = this.#options;
-    const wire = this.#transport(this.#cluster.server.transport({ client: name }));
+    const wire = limitConnections(
+      this.#transport(this.#cluster.server.transport({ client: name })),
+      this.#cluster.clock,
+      this.#options.connections,
+    );
     if (observes !== true) return wire;
     const guarded = sendNoWrites(wire, { namespace: NAMESPACE, name: installation });
     return {

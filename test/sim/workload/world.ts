@@ -13,11 +13,13 @@ import type { Condition } from "../../../src/api/schema/meta.ts";
 import { trimNode } from "../../../src/api/kubernetes/trim.ts";
 import { ownCluster, withOwnCluster } from "../../../src/clusters/own-cluster.ts";
 import type { ClusterConnection, ClusterRef, WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
+import { WORKLOAD_BUDGET } from "../../../src/clusters/link.ts";
+import { UNTRUSTED_CONNECTIONS_MAX } from "../../../src/kube/connection/transport/lane-pools.ts";
 import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
-import type { KubeTransport } from "../../../src/kube/transport.ts";
+import type { KubeTransport, TransportRequest } from "../../../src/kube/transport.ts";
 import { markPatch } from "../../../src/remediator/machine/node-patches/marks.ts";
 import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission/admission.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
@@ -26,6 +28,7 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { AgentProcess } from "../agent-process.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
+import { limitConnections } from "../connections.ts";
 import { METAL3_MACHINES } from "../metal3/bare-metal-hosts.ts";
 import { bears } from "../world.ts";
 
@@ -53,14 +56,22 @@ const NAMESPACES: ResourceType = {
   namespaced: false,
 };
 
+const HOSTS = ["n1", "n2", "n3"];
+
 type Place = "management" | "workload" | "stranger";
 const PLACES: readonly Place[] = ["management", "workload", "stranger"];
 
 export interface WorkloadOptions {
   /** The node of the management cluster that the agent runs on. */
   ownNode?: string;
+  /** The hosts of the workload cluster: three by default. */
+  hosts?: readonly string[];
+  /** Whether controllers attach and detach volumes in the workload cluster: true by default. */
+  volumes?: boolean;
   /** Labels of all nodes. */
   labels?: Record<string, string>;
+  /** How long a call to an API server occupies its connection, in milliseconds; 0 by default. */
+  callMs?: (place: Place) => number;
   /** Whether the hosts of the workload cluster have FencingTargets. */
   targets?: boolean;
   /** How many hosts may be remediated at once: any number by default. */
@@ -83,6 +94,8 @@ export class WorkloadWorld {
   /** Power orders that took effect, as `place host order`. */
   readonly powerLog: string[] = [];
   readonly phases: string[] = [];
+  /** Called when a call to the workload cluster gets its connection. */
+  onSent: (request: TransportRequest, waitedMs: number) => void = () => undefined;
   readonly #options: WorkloadOptions;
   readonly #violations = new Set<string>();
   readonly #holders = new Set<() => void>();
@@ -99,9 +112,16 @@ export class WorkloadWorld {
       new Cluster({
         clock: this.clock,
         seed,
-        controllers: { statefulSets: false, scheduler: false },
+        controllers: {
+          statefulSets: false,
+          scheduler: false,
+          ...(place === "workload" && options.volumes === false && { volumes: false }),
+        },
         invariants: [],
-        hosts: ["n1", "n2", "n3"].map((name) => ({ name, providerID: providerID(place, name) })),
+        hosts: (place === "workload" ? (options.hosts ?? HOSTS) : HOSTS).map((name) => ({
+          name,
+          providerID: providerID(place, name),
+        })),
         ...(options.labels !== undefined && { labels: options.labels }),
       });
     this.management = clusterOf("management", 1);
@@ -166,6 +186,7 @@ export class WorkloadWorld {
       ownNode: this.#options.ownNode,
       ...(this.#options.limits !== undefined && { limits: this.#options.limits }),
       ownCluster: this.#ownCluster,
+      connections: { callMs: () => this.#options.callMs?.("management") ?? 0 },
       onNote: (note) => this.notes.push(note),
       onEnd: (why) => this.#violations.add(`the agent ended: ${why.message}`),
     });
@@ -466,6 +487,7 @@ export class WorkloadWorld {
       logger: createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug"),
       controllerName: "ironfence.io/agent",
       instance: "agent",
+      budget: WORKLOAD_BUDGET,
     });
   }
 
@@ -473,7 +495,11 @@ export class WorkloadWorld {
     this.#connection = { state: "connecting" };
     const broken = (): KubeError => new KubeError("Network", "no connection");
     const open = (place: Place): (() => void) => {
-      const inner = this[place].server.transport({ client: "agent" });
+      const inner = limitConnections(this[place].server.transport({ client: "agent" }), this.clock, {
+        max: UNTRUSTED_CONNECTIONS_MAX,
+        callMs: () => this.#options.callMs?.(place) ?? 0,
+        onSent: (request, waitedMs) => this.onSent(request, waitedMs),
+      });
       const transport: KubeTransport = {
         send: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.send(request, signal)),
         stream: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.stream(request, signal)),
