@@ -25,7 +25,7 @@ export interface ListOptions {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  /** The number of objects in a page. The default is 100 (`paged-list.ts`). */
+  /** The number of objects in a page. The default is 100 (`paged-list.ts`), and less for an untrusted API server. */
   pageSize?: number;
   /** The largest number of pages to read. To learn the version of a collection, one page with one object is enough. */
   pagesMax?: number;

@@ -3,6 +3,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator");
+const inRuntime = mutantsOf("src/runtime");
 
 export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
@@ -70,6 +71,31 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
     "const failure",
     RELEASE,
     "test/sim/early-interference.test.ts",
+  ),
+  inRuntime(
+    "volumes-of-earlier-list",
+    "shared-work",
+    "the volumes of a host are counted by a list that began after its pods were gone",
+    "      this.#next = undefined;\n      return await this.#work",
+    "      return await this.#work",
+    RELEASE,
+    "test/unit/runtime/shared-work.test.ts",
+  ),
+  mutant(
+    "volumes-listed-by-each",
+    "effects/objects/volume-attachments",
+    "if many hosts fail at once, they share the lists of all volumes of their cluster",
+    "  lists.set(client, list);\n",
+    "",
+    RELEASE,
+  ),
+  mutant(
+    "volumes-in-small-pages",
+    "effects/objects/volume-attachments",
+    "a list of thousands of volumes takes a few calls, also in a cluster that is not trusted",
+    "const options = { trim: trimAttachment, pageSize: PAGE_SIZE };",
+    "const options = { trim: trimAttachment };",
+    RELEASE,
   ),
   mutant(
     "mirror-pods-deleted",

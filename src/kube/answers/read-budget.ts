@@ -4,7 +4,7 @@ import type { KubeObject } from "../resource.ts";
 
 /** How much may be read from an untrusted API server. */
 export interface ReadBudget {
-  /** Objects that a request for a page asks for. More objects in one page are over the budget. */
+  /** Objects that a request for a page asks for, unless its caller chooses. More in one page are over the budget. */
   pageSize: number;
   /** The largest number of objects in a watched collection. Each takes memory in addition to its text. */
   objects: number;

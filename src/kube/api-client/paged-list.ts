@@ -40,7 +40,7 @@ export async function listPages(
   let continueToken: string | undefined;
   let emptyPages = 0;
   for (let page = 0; page < PAGES_MAX; page++) {
-    const limit = Math.min(options.pageSize ?? PAGE_SIZE, options.budget?.pageSize ?? Infinity);
+    const limit = options.pageSize ?? Math.min(PAGE_SIZE, options.budget?.pageSize ?? Infinity);
     const query = listQuery({ ...options, limit, continueToken });
     const answer = await read(`${collectionPath(type, options.namespace)}?${query}`);
     const list = work.run(what, () => {

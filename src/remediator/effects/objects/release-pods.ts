@@ -1,8 +1,7 @@
-import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../../api/kubernetes/core-types.ts";
+import { PERSISTENT_VOLUMES, PODS } from "../../../api/kubernetes/core-types.ts";
 import type { PersistentVolume, Pod, VolumeAttachment } from "../../../api/kubernetes/core.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import type { KubeObject } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { RatePermits } from "../../early/rate-permits.ts";
@@ -10,6 +9,7 @@ import { sleep } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import { Semaphore } from "../../../runtime/semaphore.ts";
 import { toTime } from "../../../runtime/time.ts";
+import { listAttachments } from "./volume-attachments.ts";
 import { attachmentsOf, volumeClaimsOf, failedStatus, isFinished, mustLeave } from "../../machine/node-patches/pods.ts";
 
 /**
@@ -140,8 +140,7 @@ export async function countBound(
   const pods = await listPods(client, nodeName, signal);
   const leaving = pods.filter(mustLeave).length;
   if (leaving > 0) return { pods: leaving, attachments: 0 };
-  const list = await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, { trim: trimAttachment }, signal);
-  const attachments = attachmentsOf(nodeName, list.items);
+  const attachments = attachmentsOf(nodeName, await listAttachments(client, signal));
   const staying = volumeClaimsOf(pods);
   if (staying.size === 0) return { pods: 0, attachments: attachments.length };
   let bound = 0;
@@ -149,20 +148,6 @@ export async function countBound(
     if (!staying.has((await claimOf(client, attachment, signal)) ?? "")) bound += 1;
   }
   return { pods: 0, attachments: bound };
-}
-
-/** Keeps only the node and the volume of an attachment, because the list has those of the whole cluster. */
-function trimAttachment({ apiVersion, kind, metadata, ...rest }: KubeObject): VolumeAttachment {
-  const { name, uid, resourceVersion } = metadata;
-  const { spec } = rest as Pick<VolumeAttachment, "spec">;
-  const { nodeName, attacher, source } = spec;
-  const { persistentVolumeName } = source;
-  return {
-    apiVersion,
-    kind,
-    metadata: { name, uid, resourceVersion },
-    spec: { nodeName, attacher, source: persistentVolumeName === undefined ? {} : { persistentVolumeName } },
-  };
 }
 
 /** `namespace/name` of the claim whose volume is attached; undefined if there is none. */

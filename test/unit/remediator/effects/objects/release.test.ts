@@ -4,6 +4,7 @@ import { createApiServer } from "../../../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../../../hack/kube-mock/api-server.ts";
 import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../../../../src/api/kubernetes/core-types.ts";
 import type { Pod } from "../../../../../src/api/kubernetes/core.ts";
+import { WORKLOAD_BUDGET } from "../../../../../src/clusters/link.ts";
 import { createKubeClient } from "../../../../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../../../../src/kube/client.ts";
 import { isKubeError } from "../../../../../src/kube/errors.ts";
@@ -68,6 +69,43 @@ describe("what still binds a node", () => {
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 1 });
     server.collection(VOLUME_ATTACHMENTS).delete({ name: "attach-v1" });
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 0 });
+  });
+
+  it("a node is bound by a volume that was attached while another node listed the volumes", async () => {
+    for (let index = 0; index < 300; index += 1) attach(`v${index}`, `claim-${index}`, "n2");
+    server.faults.inject({
+      match: { resource: "volumeattachments" },
+      times: 2,
+      action: { kind: "delay", delayMs: 100 },
+    });
+    const listing = countBound(client, "n2", never);
+    await clock.advance(150);
+    attach("new", "claim-db");
+    const bound = countBound(client, NODE, never);
+    await clock.advance(100);
+    assert.deepEqual((await listing).attachments, 300);
+    assert.deepEqual(await bound, { pods: 0, attachments: 1 });
+  });
+
+  it("a node is bound by volumes that are listed once for all nodes that ask at the same time, in large pages", async () => {
+    for (let index = 0; index < 300; index += 1) attach(`v${index}`, `claim-${index}`, `node-${index % 25}`);
+    let pages = 0;
+    server.onRequest(({ path }) => {
+      if (path.includes("volumeattachments")) pages += 1;
+    });
+    const bounded = createKubeClient({
+      transport: server.transport({ client: "agent" }),
+      clock,
+      random: seededRandom(2),
+      budget: WORKLOAD_BUDGET,
+    });
+    const names = Array.from({ length: 25 }, (_, index) => `node-${index}`);
+    const bound = await Promise.all(names.map((name) => countBound(bounded, name, never)));
+    assert.deepEqual(
+      bound.map(({ attachments }) => attachments),
+      names.map(() => 12),
+    );
+    assert.equal(pages, 2);
   });
 
   it("a node is not bound by the volume of a pod that stays, but by any other one, also by an unknown one", async () => {
