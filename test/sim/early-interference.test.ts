@@ -107,6 +107,27 @@ describe("the release of a node that still says that it is Ready", () => {
   });
 });
 
+describe("an early remediation that a new agent takes over", () => {
+  for (const action of [{ kind: "status", status: 429 }, { kind: "hang" }] as const) {
+    it(`an early remediation keeps its host off although a new agent cannot list node leases (${action.kind}) and the node is Ready`, () =>
+      runEarly({}, async (world) => {
+        world.createPod("n1", "db");
+        cutPower(world, "n1");
+        await gone(world);
+        const notBeforeMs = parseTimeMs(begun(world)[0]?.spec.powerOnNotBefore) ?? assert.fail();
+        await world.killAgent();
+        const match = { client: "agent", path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases" };
+        world.server.faults.inject({ match, times: Infinity, action });
+        world.startAgent();
+        await world.clock.advance(5_000);
+        assert.equal(world.isReady("n1"), true);
+        await world.clock.advance(notBeforeMs - world.clock.nowMs() - 1_000);
+        assert.deepEqual(ordersOfAgent(world), ["n1 ForceOff"]);
+        assert.equal(world.rack.host("n1").power, "Off");
+      }));
+  }
+});
+
 describe("nothing begins early", () => {
   it("nothing begins early while a kubelet restarts, and its host is on", () =>
     runEarly({}, async (world) => {

@@ -32,6 +32,22 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "serverNowMs: runtime.contact().serverTimeMs ?? runtime.clock.nowMs(),",
     "test/unit/detector/shared/overdue-nodes.test.ts",
   ),
+  detector(
+    "early-kept-by-leases-alone",
+    "shared/views/overdue-nodes",
+    "an early remediation stays while the node leases cannot be read",
+    "leases.start(signal);\n      const isOfControlPlane",
+    "leases.start(signal);\n      if (!leases.synced) return undefined as never;\n      const isOfControlPlane",
+    EARLY_INTERFERENCE,
+  ),
+  detector(
+    "early-lease-of-first-page",
+    "shared/views/overdue-nodes",
+    "the lease of a node counts only after the leases of all nodes were read",
+    "lease: leases.synced ? leases.of(nodeName) : undefined,",
+    "lease: leases.of(nodeName),",
+    "test/unit/detector/shared/overdue-nodes.test.ts",
+  ),
   leases(
     "early-short-silence",
     "silence",

@@ -8,8 +8,7 @@ import type { EarlyFacts } from "../model/early-facts.ts";
 
 /** Which nodes do not renew their leases, as far as this process has observed. */
 export interface OverdueNodes {
-  /** What is known about one node; undefined if the leases have not been read yet. */
-  factsOf(nodeName: string): EarlyFacts | undefined;
+  factsOf(nodeName: string): EarlyFacts;
   /** The names of the nodes whose renewal is overdue. */
   names(): readonly string[];
   /** Reads the lease of a node live, so that a late watch does not look like silence. */
@@ -31,13 +30,12 @@ export function overdueNodes(
     names,
     factsOf(nodeName) {
       leases.start(signal);
-      if (!leases.synced) return undefined;
       const isOfControlPlane = (name: string): boolean => {
         const node = nodes.get({ name });
         return node !== undefined && isControlPlane(node);
       };
       return {
-        lease: leases.of(nodeName),
+        lease: leases.synced ? leases.of(nodeName) : undefined,
         monotonicMs: runtime.clock.monotonicMs(),
         serverNowMs: serverTimeMs(runtime),
         otherControlPlaneOverdue:
