@@ -505,6 +505,15 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     EARLY_DECIDE,
   ),
   remediator(
+    "early-late-renewal-is-life",
+    "machine/rules/outage/early",
+    "a single renewal, which the host may have sent before it lost its power, does not show that the proof was wrong",
+    "if (sinceMs === undefined || renewedAtMs === sinceMs) return undefined;",
+    "if (sinceMs === undefined || renewedAtMs === undefined) return undefined;",
+    EARLY_DECIDE,
+    EARLY_INTERFERENCE,
+  ),
+  remediator(
     "early-on-before-time",
     "machine/rules/outage/early",
     "an early remediation does not power its host on before the duration is over",

@@ -146,11 +146,15 @@ function extendDeadline(snapshot: AttemptSnapshot, now: Now): Decision | undefin
   });
 }
 
-/** Fails permanently if the node has renewed its lease for SAME_BOOT_AFTER_MS without reporting another boot. */
+/**
+ * Fails permanently if the node has renewed its lease for SAME_BOOT_AFTER_MS without reporting another boot. A single
+ * renewal is no sign of life: the host may have sent it before it lost its power.
+ */
 function failIfSameBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { node, observations, nodeName } = snapshot;
-  const sinceMs = observations.lease?.firstRenewedAtMs;
-  if (node === undefined || sinceMs === undefined || !isReady(node) || isRebooted(snapshot, node)) return undefined;
+  const { firstRenewedAtMs: sinceMs, renewedAtMs } = observations.lease ?? {};
+  if (sinceMs === undefined || renewedAtMs === sinceMs) return undefined;
+  if (node === undefined || !isReady(node) || isRebooted(snapshot, node)) return undefined;
   // A kubelet renews its lease before it reports its new boot.
   if (now.monotonicMs - sinceMs < SAME_BOOT_AFTER_MS) return undefined;
   const message = `node ${nodeName} renews its lease in the boot in which its host was read Off: the readings were wrong, or the target's devices power another host; correct the FencingTarget, or the BareMetalHost`;

@@ -176,6 +176,9 @@ describe("a remediation that began before the duration of its node", () => {
     const state = "PoweringOff";
     assert.equal(decided({ state, attempt, status, observations: observations(29_999) }), "wait");
     assert.equal(decided({ state, attempt, status, observations: observations(30_000) }), "→ Undoing (WrongHost)");
+    const lease = { ...RENEWED, renewedAtMs: NOW.monotonicMs - 30_000, firstRenewedAtMs: NOW.monotonicMs - 30_000 };
+    const once = { ...observations(30_000), lease };
+    assert.equal(decided({ state, attempt, status, observations: once }), "wait", "a single renewal");
   });
 
   it("a remediation that began early powers its host on when the duration is over, and reads it every 5 s until then", () => {
