@@ -73,7 +73,7 @@ describe("the release of a node that still says that it is Ready", () => {
       world.freePod();
     }));
 
-  it("the release of a node that still says that it is Ready ends at a renewal that the host sent before it lost its power, which is no sign of a wrong proof", () =>
+  it("the release of a node that still says that it is Ready ends at a renewal that the host sent before it lost its power, and is not taken for a wrong proof", () =>
     runEarly({}, async (world) => {
       world.createPod("n1", "db");
       world.holdPods();
@@ -230,9 +230,9 @@ describe("nothing begins early", () => {
     }));
 });
 
-describe("the clock of the API server is set back after an early release", () => {
-  for (const hours of [8, 48]) {
-    it(`a host that was released early is powered on within 11 min although the clock of the API server is set back by ${hours} h`, () => {
+describe("the clock of the API server is set after an early release", () => {
+  for (const hours of [-48, -8, 8]) {
+    it(`a host that was released early is powered on at the end of the duration although the clock of the API server is set by ${hours} h`, () => {
       let aheadMs = 0;
       return runEarly({ interference: { serverAheadMs: () => aheadMs } }, async (world) => {
         world.createPod("n1", "db");
@@ -240,9 +240,10 @@ describe("the clock of the API server is set back after an early release", () =>
         await world.until("a remediation", () => begun(world).length > 0, 45_000);
         const notBeforeMs = parseTimeMs(begun(world)[0]?.spec.powerOnNotBefore) ?? assert.fail();
         await world.clock.advance(30_000);
-        aheadMs = -hours * 3_600_000;
+        aheadMs = hours * 3_600_000;
         await world.until("n1 is On", () => world.rack.host("n1").power === "On", 700_000);
-        assert.ok(world.clock.nowMs() >= notBeforeMs - 1_000);
+        const lateMs = world.clock.nowMs() - notBeforeMs;
+        assert.ok(lateMs >= -1_000 && lateMs < 10_000, `${lateMs} ms`);
       });
     });
   }

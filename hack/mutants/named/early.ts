@@ -435,10 +435,18 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-wait-by-server-alone",
     "controller/session/early-wait",
-    "a host that was released early stays off for at most 11 min, whatever the API server's clock shows",
-    "return Math.max(0, Math.min(leftMs, this.#untilMs - nowMs));",
-    "return Math.max(0, leftMs);",
+    "a host that was released early stays off until the end of the duration, and for at most 11 min, if the API server's clock is set meanwhile",
+    "if (this.#end?.notBeforeMs !== notBeforeMs) {",
+    "if (this.#end?.notBeforeMs !== -1) {",
     EARLY_INTERFERENCE,
+  ),
+  remediator(
+    "early-wait-without-limit",
+    "controller/session/early-wait",
+    "a host that was released early stays off for at most 11 min after an agent has first seen its remediation",
+    "Math.min(notBeforeMs - serverNowMs, EARLY_WAIT_MAX_MS)",
+    "notBeforeMs - serverNowMs",
+    "test/unit/remediator/controller/early-wait.test.ts",
   ),
   remediator(
     "early-off-of-returning",

@@ -2,15 +2,18 @@
 export const EARLY_WAIT_MAX_MS = 660_000;
 
 /**
- * How long a host that was released early must still stay off. The end is a time of the API server's clock. The first
- * call also sets an end on the monotonic clock, so that a change of the API server's clock cannot keep the host off.
+ * How long a host that was released early must still stay off. The end is a time of the API server's clock. That clock
+ * is read once, and the wait continues on the monotonic clock: if the API server's clock is set, or another API server
+ * answers, the wait becomes neither shorter nor longer.
  */
 export class EarlyWait {
-  #untilMs: number | undefined;
+  #end: { notBeforeMs: number; atMs: number } | undefined;
 
-  /** @param leftMs what is left by the API server's clock. @param nowMs monotonic. */
-  remainingMs(leftMs: number, nowMs: number): number {
-    this.#untilMs ??= nowMs + Math.min(leftMs, EARLY_WAIT_MAX_MS);
-    return Math.max(0, Math.min(leftMs, this.#untilMs - nowMs));
+  /** @param serverNowMs now, by the same clock as `notBeforeMs`. @param nowMs monotonic. */
+  remainingMs(notBeforeMs: number, serverNowMs: number, nowMs: number): number {
+    if (this.#end?.notBeforeMs !== notBeforeMs) {
+      this.#end = { notBeforeMs, atMs: nowMs + Math.min(notBeforeMs - serverNowMs, EARLY_WAIT_MAX_MS) };
+    }
+    return Math.max(0, this.#end.atMs - nowMs);
   }
 }

@@ -207,7 +207,7 @@ export class RemediationSession {
   get earlyForMs(): number {
     const { powerOnNotBeforeMs } = this.strategy;
     if (powerOnNotBeforeMs === undefined) return 0;
-    return this.#earlyWait.remainingMs(powerOnNotBeforeMs - serverTimeMs(this.#runtime), this.now().monotonicMs);
+    return this.#earlyWait.remainingMs(powerOnNotBeforeMs, serverTimeMs(this.#runtime), this.now().monotonicMs);
   }
 
   /**

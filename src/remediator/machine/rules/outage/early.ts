@@ -148,7 +148,7 @@ function extendDeadline(snapshot: AttemptSnapshot, now: Now): Decision | undefin
 
 /**
  * Fails permanently if the node has renewed its lease for SAME_BOOT_AFTER_MS without reporting another boot. A single
- * renewal is no sign of life: the host may have sent it before it lost its power.
+ * renewal does not show that the host is on: the host may have sent it before it lost its power.
  */
 function failIfSameBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { node, observations, nodeName } = snapshot;
