@@ -21,6 +21,22 @@ describe("leases that are older than the configuration of their kubelets", () =>
       assert.deepEqual(ordersOfAgent(world), []);
     }));
 
+  it("there is no early release of a node that lives and renews every 30 s, whose lease another client changes, though its BMC says Off for 45 s", () =>
+    runEarly(TAKEN_OVER, async (world) => {
+      await world.clock.advance(SEEN_MS);
+      const version = leaseVersion(world, "n1");
+      await world.until("a renewal", () => leaseVersion(world, "n1") !== version, 60_000);
+      const key = { namespace: "kube-node-lease", name: "n1" };
+      for (let change = 0; change < 5; change += 1) {
+        await world.clock.advance(1_000);
+        const labels = { change: String(change) };
+        world.server.collection<Lease>(LEASES).mergePatch(key, { metadata: { labels } });
+      }
+      world.rack.bmc("n1").pretendPower("Off", 45_000);
+      await world.clock.advance(60_000);
+      assert.deepEqual(ordersOfAgent(world), []);
+    }));
+
   it("there is no early release of a node that lives and renews every 30 s, whose BMC leads to another host that is off", () =>
     runEarly(TAKEN_OVER, async (world) => {
       await world.clock.advance(SEEN_MS);

@@ -49,6 +49,15 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "test/unit/detector/shared/overdue-nodes.test.ts",
   ),
   leases(
+    "early-any-change-renews",
+    "kubelet-leases",
+    "the time between two renewals is not shortened by other changes of the lease",
+    "const isRenewal = before?.renewTimeMs !== renewTimeMs;",
+    "const isRenewal = before !== undefined;",
+    "test/unit/nodes/kubelet-leases.test.ts",
+    EARLY_LEASES,
+  ),
+  leases(
     "early-short-silence",
     "silence",
     "silence of a lease that is shorter than one renewal plus a margin proves nothing",
@@ -102,8 +111,8 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-late-changes-are-short-gaps",
     "kubelet-leases",
     "renewals that a watch delivers at once count with the times at which the node made them",
-    "return Math.max(sinceMs - known.sinceMs, byNodeMs);",
-    "return Math.min(sinceMs - known.sinceMs, Math.abs(byNodeMs));",
+    "return Math.max(sinceMs - known.renewedMs, byNodeMs);",
+    "return Math.min(sinceMs - known.renewedMs, Math.abs(byNodeMs));",
     "test/unit/nodes/kubelet-leases.test.ts",
   ),
   detector(

@@ -22,6 +22,8 @@ export interface KubeletLease extends RenewalPace {
 interface KnownLease extends KubeletLease {
   /** On the clock of the node. Only differences between two renewals are used. */
   renewTimeMs: number | undefined;
+  /** When the last renewal was first observed; monotonic. Other changes of the lease do not count. */
+  renewedMs: number;
 }
 
 /**
@@ -114,10 +116,18 @@ export class KubeletLeases {
     const known = this.#observed.get(name);
     if (known?.uid === uid && known.resourceVersion === resourceVersion) return;
     const sinceMs = this.#runtime.clock.monotonicMs();
-    const gapsMs = known?.uid === uid ? withGap(known.gapsMs, gapMs(known, sinceMs, renewTimeMs)) : [];
+    const before = known?.uid === uid ? known : undefined;
+    // Another client may change a lease, too. Such a change must not make the gaps look shorter.
+    const isRenewal = before?.renewTimeMs !== renewTimeMs;
+    const { gapsMs, renewedMs } =
+      before === undefined
+        ? { gapsMs: [], renewedMs: sinceMs }
+        : isRenewal
+          ? { gapsMs: withGap(before.gapsMs, gapMs(before, sinceMs, renewTimeMs)), renewedMs: sinceMs }
+          : before;
     // Deleted first, so that the entry moves to the end of the map.
     this.#observed.delete(name);
-    this.#observed.set(name, { uid, resourceVersion, durationMs, gapsMs, renewTimeMs, sinceMs });
+    this.#observed.set(name, { uid, resourceVersion, durationMs, gapsMs, renewTimeMs, renewedMs, sinceMs });
   }
 
   /**
@@ -138,5 +148,5 @@ export class KubeletLeases {
  */
 function gapMs(known: KnownLease, sinceMs: number, renewTimeMs: number | undefined): number {
   const byNodeMs = (renewTimeMs ?? -Infinity) - (known.renewTimeMs ?? Infinity);
-  return Math.max(sinceMs - known.sinceMs, byNodeMs);
+  return Math.max(sinceMs - known.renewedMs, byNodeMs);
 }

@@ -67,6 +67,20 @@ describe("leases of nodes", () => {
     assert.deepEqual(leases.of("a")?.gapsMs, [30_000, 60_000, 30_000, 30_000]);
   });
 
+  it("leases of nodes that another client changes are not renewed by that, but their silence begins again", async () => {
+    const { clock, leases, renew } = setUp();
+    renew("a", 40_000, 0);
+    await clock.advance(30_000);
+    renew("a", 40_000, 30_000);
+    await clock.advance(1_000);
+    renew("a", 40_000, 30_000);
+    assert.deepEqual(leases.of("a")?.gapsMs, [30_000]);
+    assert.equal(leases.of("a")?.sinceMs, clock.monotonicMs());
+    await clock.advance(29_000);
+    renew("a", 40_000, 60_000);
+    assert.deepEqual(leases.of("a")?.gapsMs, [30_000, 30_000]);
+  });
+
   it("leases of nodes that are renewed in time wake the agent every few seconds, or never if no health check asks for proofs", async () => {
     const { clock, counted, runtime, leases, renew, end } = setUp();
     let isWanted = false;
