@@ -445,8 +445,8 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-wait-by-server-alone",
     "controller/session/early-wait",
     "a host that was released early stays off until the end of the duration, and for at most 11 min, if the API server's clock is set meanwhile",
-    "if (this.#end?.notBeforeMs !== notBeforeMs) {",
-    "if (this.#end?.notBeforeMs !== -1) {",
+    "return Math.max(0, this.#untilMs - nowMs);",
+    "return Math.max(0, notBeforeMs - serverNowMs);",
     EARLY_INTERFERENCE,
   ),
   remediator(

@@ -4,16 +4,18 @@ export const EARLY_WAIT_MAX_MS = 660_000;
 /**
  * How long a host that was released early must still stay off. The end is a time of the API server's clock. That clock
  * is read once, and the wait continues on the monotonic clock: if the API server's clock is set, or another API server
- * answers, the wait becomes neither shorter nor longer.
+ * answers, the wait becomes neither shorter nor longer. An edit of the end can only shorten it.
  */
 export class EarlyWait {
-  #end: { notBeforeMs: number; atMs: number } | undefined;
+  #notBeforeMs: number | undefined;
+  #untilMs = Infinity;
 
   /** @param serverNowMs now, by the same clock as `notBeforeMs`. @param nowMs monotonic. */
   remainingMs(notBeforeMs: number, serverNowMs: number, nowMs: number): number {
-    if (this.#end?.notBeforeMs !== notBeforeMs) {
-      this.#end = { notBeforeMs, atMs: nowMs + Math.min(notBeforeMs - serverNowMs, EARLY_WAIT_MAX_MS) };
+    if (this.#notBeforeMs !== notBeforeMs) {
+      this.#notBeforeMs = notBeforeMs;
+      this.#untilMs = Math.min(this.#untilMs, nowMs + Math.min(notBeforeMs - serverNowMs, EARLY_WAIT_MAX_MS));
     }
-    return Math.max(0, this.#end.atMs - nowMs);
+    return Math.max(0, this.#untilMs - nowMs);
   }
 }

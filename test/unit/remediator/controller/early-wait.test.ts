@@ -14,9 +14,10 @@ describe("the wait of a host that was released early", () => {
     assert.equal(new EarlyWait().remainingMs(Infinity, 0, 0), EARLY_WAIT_MAX_MS);
   });
 
-  it("the wait of a host that was released early begins again if spec.powerOnNotBefore is edited", () => {
+  it("the wait of a host that was released early becomes shorter, but not longer, if spec.powerOnNotBefore is edited", () => {
     const wait = new EarlyWait();
     wait.remainingMs(300_000, 0, 0);
-    assert.equal(wait.remainingMs(20_000, 10_000, 10_000), 10_000);
+    assert.equal(wait.remainingMs(600_000, 10_000, 10_000), 290_000);
+    assert.equal(wait.remainingMs(30_000, 20_000, 20_000), 10_000);
   });
 });
