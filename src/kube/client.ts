@@ -46,6 +46,8 @@ export interface WriteOptions {
   subresource?: string;
   /** The server validates the request and answers, and stores nothing. */
   dryRun?: boolean;
+  /** The server refuses an object with a field that its schema does not have. By default it drops the field. */
+  strict?: boolean;
 }
 
 export interface DeleteOptions {

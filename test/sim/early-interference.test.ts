@@ -5,6 +5,7 @@ import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Lease, Node, Pod } from "../../src/api/kubernetes/core.ts";
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
+import type { KubeObject } from "../../src/kube/resource.ts";
 import { parseTimeMs, toMicroTime } from "../../src/runtime/time.ts";
 import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
 import type { World } from "./world.ts";
@@ -18,6 +19,27 @@ const taintsOf = (world: World, name: string): NonNullable<Node["spec"]["taints"
 const isFailed = ({ status }: Pod): boolean => status?.phase === "Failed";
 const setTaints = (world: World, taints: Node["spec"]["taints"]): void =>
   void world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+/** Removes a field from the schema of `spec` in the CRD of BareMetalRemediation. */
+function dropField(world: World, field: string): void {
+  const crds = world.server.collection<KubeObject & Crd>({
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+    namespaced: false,
+  });
+  const key = { name: "baremetalremediations.ironfence.io" };
+  const { spec } = structuredClone(crds.get(key) ?? assert.fail());
+  for (const { schema } of spec.versions) delete schema.openAPIV3Schema.properties.spec.properties[field];
+  crds.mergePatch(key, { spec });
+}
+
+interface Crd {
+  spec: {
+    versions: { schema: { openAPIV3Schema: { properties: { spec: { properties: Record<string, unknown> } } } } }[];
+  };
+}
+
 /** Renews the lease of n1. */
 function renew(world: World): void {
   const key = { namespace: "kube-node-lease", name: "n1" };
@@ -217,6 +239,18 @@ describe("nothing begins early", () => {
       }
       assert.equal(begun(world).length, 0);
       assert.deepEqual(ordersOfAgent(world), []);
+    }));
+
+  it("nothing begins early if the CRD of BareMetalRemediation is older and has no spec.powerOnNotBefore", () =>
+    runEarly({}, async (world) => {
+      dropField(world, "powerOnNotBefore");
+      world.createPod("n1", "db");
+      cutPower(world, "n1");
+      await world.clock.advance(BEFORE_UNKNOWN_MS + 60_000);
+      assert.deepEqual(world.markLog, []);
+      assert.equal(begun(world).length, 0);
+      assert.deepEqual(ordersOfAgent(world), []);
+      await world.until("the duration is over", () => begun(world).length === 1, 400_000);
     }));
 
   it("nothing begins early without the detector, whose health check another detector serves", () =>

@@ -708,6 +708,14 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     EARLY_CREATE,
   ),
   detector(
+    "early-created-pruned",
+    "nodes/effects/create-remediation",
+    "an early remediation is not created if the CRD drops the end of the duration",
+    "const options = { strict: skipped?.isEarly === true };",
+    "const options = {};",
+    EARLY_INTERFERENCE,
+  ),
+  detector(
     "early-created-below-threshold",
     "nodes/effects/create-remediation",
     "the threshold is judged again, with silent nodes as unhealthy, right before an early remediation is created",

@@ -106,7 +106,7 @@ class ApiClient implements KubeClient {
     // The body of a subresource has its own kind.
     const own = options.subresource === undefined ? { apiVersion: apiVersionOf(type), kind: type.kind } : {};
     const body = { ...object, ...own };
-    return parseObject(what, await this.#write(what, "POST", withDryRun(path, options), body, signal)) as T;
+    return parseObject(what, await this.#write(what, "POST", withQuery(path, options), body, signal)) as T;
   }
 
   async patch<T extends KubeObject>(
@@ -122,7 +122,7 @@ class ApiClient implements KubeClient {
     if (guard.resourceVersion !== undefined) {
       tests.push({ op: "test", path: "/metadata/resourceVersion", value: guard.resourceVersion });
     }
-    const path = withDryRun(objectPath(type, key, options), options);
+    const path = withQuery(objectPath(type, key, options), options);
     const body = [...tests, ...operations];
     return parseObject(what, await this.#write(what, "PATCH", path, body, signal, "application/json-patch+json")) as T;
   }
@@ -136,7 +136,7 @@ class ApiClient implements KubeClient {
     signal: AbortSignal,
   ): Promise<T> {
     const what = `patch ${describeObject(type, key, options)}`;
-    const path = withDryRun(objectPath(type, key, options), options);
+    const path = withQuery(objectPath(type, key, options), options);
     const given = typeof content["metadata"] === "object" ? content["metadata"] : undefined;
     const { uid, resourceVersion } = guard;
     const body = { ...content, metadata: { ...given, uid, resourceVersion } };
@@ -153,7 +153,7 @@ class ApiClient implements KubeClient {
       ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds }),
       ...(propagationPolicy !== undefined && { propagationPolicy }),
     };
-    const path = withDryRun(objectPath(type, key), options);
+    const path = withQuery(objectPath(type, key), options);
     await this.#write(`delete ${describeObject(type, key)}`, "DELETE", path, body, signal);
   }
 
@@ -228,6 +228,7 @@ class ApiClient implements KubeClient {
   }
 }
 
-function withDryRun(path: string, options: { dryRun?: boolean }): string {
-  return options.dryRun === true ? `${path}?dryRun=All` : path;
+function withQuery(path: string, { dryRun, strict }: { dryRun?: boolean; strict?: boolean }): string {
+  const query = [...(dryRun === true ? ["dryRun=All"] : []), ...(strict === true ? ["fieldValidation=Strict"] : [])];
+  return query.length === 0 ? path : `${path}?${query.join("&")}`;
 }

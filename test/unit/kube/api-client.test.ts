@@ -187,6 +187,17 @@ test("every write carries its guard", async () => {
   );
 });
 
+test("a creation can be strict, so that the server refuses fields that it does not know", async () => {
+  stub.handle((_request, response) => json(response, 200, nodeObject("a", "u", 2)));
+  const node = { apiVersion: "v1", kind: "Node", metadata: { name: "a" } };
+  await client().create(NODE, node, { strict: true }, never);
+  await client().create(NODE, node, { strict: true, dryRun: true }, never);
+  assert.deepEqual(
+    stub.requests.map(({ url }) => url.search),
+    ["?fieldValidation=Strict", "?dryRun=All&fieldValidation=Strict"],
+  );
+});
+
 test("every write can be a dry run, which the server checks and does not store", async () => {
   stub.handle((_request, response) => json(response, 200, nodeObject("a", "u", 2)));
   const guard = { uid: "u", resourceVersion: "1" };

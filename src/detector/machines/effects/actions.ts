@@ -182,7 +182,7 @@ async function* request(
   if (!context.mayStart(machine)) return;
   const isOwn = (found: KubeObject): boolean => machineUidOf(found) === machine.metadata.uid;
   const body = buildRequest(template, machine, node);
-  const creation = await createRemediationObject(deps, template.type, body, isOwn, signal);
+  const creation = await createRemediationObject(deps, template.type, body, isOwn, {}, signal);
   if (creation.result === "refused") {
     yield deferred(deps, machine, { reason: creation.reason, cause: "refused" }, REFUSED_RETRY_MS);
   } else if (creation.result === "created") {

@@ -94,7 +94,9 @@ export async function* createRemediation(
   const owners = { healthCheck: ownerReference(check), machine };
   const body = buildRemediation(template, node, owners, earlySpec(deps, name, skipped));
   const isOwn = (found: KubeObject): boolean => isOwnedBy(found, check.metadata.uid);
-  const creation = await createRemediationObject(deps, template.type, body, isOwn, signal);
+  // An older CRD would drop the fields that make the remediation an early one, and then nothing would hold it back.
+  const options = { strict: skipped?.isEarly === true };
+  const creation = await createRemediationObject(deps, template.type, body, isOwn, options, signal);
   if (creation.result === "refused") {
     yield deferred(deps, name, { reason: creation.reason, cause: "refused" }, REFUSED_RETRY_MS);
   } else if (creation.result === "created") {

@@ -1,4 +1,4 @@
-import type { KubeClient } from "../../../kube/client.ts";
+import type { KubeClient, WriteOptions } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";
@@ -30,10 +30,11 @@ export async function createRemediationObject(
   type: ResourceType,
   body: NewRemediation,
   isOwn: (found: KubeObject) => boolean,
+  options: Pick<WriteOptions, "strict">,
   signal: AbortSignal,
 ): Promise<Creation> {
   try {
-    const object = await client.create<KubeObject>(type, body, {}, signal);
+    const object = await client.create<KubeObject>(type, body, options, signal);
     remediations.wrote(trimForHealthCheck(object), undefined);
     return { result: "created", object };
   } catch (error) {
