@@ -57,6 +57,9 @@ export function followContact(
   let date: { serverMs: number; atMs: number } | undefined;
   let clockSteadySinceMs = -Infinity;
   let troubledAtMs = -Infinity;
+  /** The calls without an answer that must not be slow, the oldest first. */
+  const unanswered = new Set<{ sentMs: number }>();
+  const isSlow = ({ sentMs }: { sentMs: number }): boolean => clock.monotonicMs() - sentMs > SLOW_MS;
   const offsets = new RecentSmallest(CLOCK_KEPT_MS);
   const behind = new RecentSmallest(SPREAD_KEPT_MS);
   const ahead = new RecentSmallest(SPREAD_KEPT_MS);
@@ -81,12 +84,11 @@ export function followContact(
     { method, path }: Pick<TransportRequest, "method" | "path">,
     call: Promise<T>,
   ): Promise<T> => {
-    const startedMs = clock.monotonicMs();
+    const sent = { sentMs: clock.monotonicMs() };
+    if (!path.includes("?")) unanswered.add(sent);
     try {
       const answer = await call;
-      const endedMs = clock.monotonicMs();
-      const isSlow = endedMs - startedMs > SLOW_MS && !path.includes("?");
-      if (isSlow || answer.status === 429 || answer.status >= 500) troubledAtMs = endedMs;
+      if (answer.status === 429 || answer.status >= 500) troubledAtMs = clock.monotonicMs();
       const isUnread = NOT_READ.has(answer.status);
       // A webhook may fail a write, and this shows nothing about etcd. Such an answer counts neither as contact nor as
       // an outage.
@@ -106,11 +108,15 @@ export function followContact(
         troubledAtMs = clock.monotonicMs();
       }
       throw error;
+    } finally {
+      // A call that was given up because it was slow counts too.
+      if (unanswered.delete(sent) && isSlow(sent)) troubledAtMs = clock.monotonicMs();
     }
   };
   return {
     contact: () => {
       const atMs = clock.monotonicMs();
+      const [oldest] = unanswered;
       const earliestServerTimeMs = offsets.smallestMs(atMs);
       const [least, most] = [behind.smallestMs(atMs) ?? 0, -(ahead.smallestMs(atMs) ?? 0)];
       return {
@@ -119,7 +125,7 @@ export function followContact(
         earliestServerTimeMs: earliestServerTimeMs === undefined ? undefined : earliestServerTimeMs + atMs,
         latestServerTimeMs: date === undefined ? undefined : most + atMs,
         clockSteadySinceMs,
-        troubledAtMs,
+        troubledAtMs: oldest !== undefined && isSlow(oldest) ? atMs : troubledAtMs,
         areClocksApart: most - least > SPREAD_MAX_MS,
       };
     },

@@ -18,11 +18,12 @@ import { mayRead, mayUse, NO_WAVE, noteOverdue, noteReading } from "./wave.ts";
 
 /** How often nodes whose renewals are overdue are checked. A check makes no calls. */
 const LOOK_MS = 250;
-/** How many hosts are read at the same time, and how many reads may begin in a second. */
+/**
+ * How many hosts are read at the same time, and how many reads may begin in a second. The lease of a node is read live
+ * before its host, and again before each proof is stored. So no more than 20 leases are read live in a second.
+ */
 const HOSTS_AT_ONCE = 8;
 const HOSTS_A_SECOND = 8;
-/** The most live reads of leases in a second. */
-const LEASE_READS_A_SECOND = 20;
 /** How long no proof is made after a call to the API server failed, was refused because of its load, or was slow. */
 const TROUBLE_MS = 30_000;
 /** How long no lease is read after the watch of the leases was found to lag. */
@@ -77,7 +78,6 @@ export class EarlyProver {
   readonly #suspects = new Map<string, Suspect>();
   readonly #starts = new EarlyStarts();
   readonly #hostPermits: RatePermits;
-  readonly #leasePermits: RatePermits;
   readonly #granted = new Set<string>();
   #wave: Wave = NO_WAVE;
   /** Hosts of the wave that may be read and were not read yet. */
@@ -86,9 +86,7 @@ export class EarlyProver {
 
   constructor(deps: EarlyProverDeps) {
     this.#deps = deps;
-    const { clock } = deps.runtime;
-    this.#hostPermits = new RatePermits(clock, HOSTS_A_SECOND);
-    this.#leasePermits = new RatePermits(clock, LEASE_READS_A_SECOND);
+    this.#hostPermits = new RatePermits(deps.runtime.clock, HOSTS_A_SECOND);
   }
 
   /** Runs until `signal` aborts. When it settles, all its tasks have ended and all devices are closed. */
@@ -145,7 +143,6 @@ export class EarlyProver {
       running.length < HOSTS_AT_ONCE &&
       mayRead(this.#wave, unread, nowMs) &&
       this.#isCalm(nowMs) &&
-      this.#leasePermits.take() &&
       this.#hostPermits.take()
     );
   }

@@ -1,10 +1,10 @@
 // Limits how many nodes are released before their durations are over. Pure.
 
 /** The most nodes at the same time, from their proof until their workloads are released. */
-export const EARLY_AT_ONCE = 4;
+const EARLY_AT_ONCE = 4;
 /** The most nodes within EARLY_NODES_MS. */
-export const EARLY_NODES_MAX = 64;
-export const EARLY_NODES_MS = 600_000;
+const EARLY_NODES_MAX = 64;
+const EARLY_NODES_MS = 600_000;
 
 /** Which remediations began early, by UID, and when this process first knew of each; monotonic. */
 export class EarlyStarts {

@@ -2,15 +2,15 @@
 // renewals do not arrive. Pure.
 
 /** Nodes whose renewals become overdue within this time of each other are one wave. */
-export const WAVE_MS = 15_000;
+const WAVE_MS = 15_000;
 /** How many hosts of a wave are read first, as a sample, and how many of these must read Off. */
-export const WAVE_SAMPLE = 8;
-export const WAVE_SAMPLE_OFF_MIN = 4;
+const WAVE_SAMPLE = 8;
+const WAVE_SAMPLE_OFF_MIN = 4;
 /**
  * How long no host is read after a wave whose hosts are on. The time doubles with each such wave, up to the maximum.
  */
-export const WAVE_PAUSE_MIN_MS = 60_000;
-export const WAVE_PAUSE_MAX_MS = 600_000;
+const WAVE_PAUSE_MIN_MS = 60_000;
+const WAVE_PAUSE_MAX_MS = 600_000;
 
 export interface Wave {
   /** When its first node became overdue; monotonic, as all times here. */

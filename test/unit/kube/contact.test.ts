@@ -89,6 +89,7 @@ describe("contact with an API server", () => {
     [{ fails: "Aborted" }, false],
     [{ takesMs: 1_000 }, false],
     [{ takesMs: 1_001 }, true],
+    [{ takesMs: 1_001, fails: "Aborted" }, true],
   ] as const) {
     it(`contact with an API server ${isTrouble ? "has" : "has no"} trouble after the call ${JSON.stringify(server)}`, async () => {
       const { clock, contact, call } = served(server);
@@ -96,6 +97,22 @@ describe("contact with an API server", () => {
       assert.equal(contact().troubledAtMs, isTrouble ? clock.monotonicMs() : -Infinity);
     });
   }
+
+  it("contact with an API server has trouble while a call other than a list waits for more than 1 s for its answer", async () => {
+    const clock = new VirtualClock();
+    const unanswered = (): Promise<never> => new Promise(() => undefined);
+    const wire: KubeTransport = { send: unanswered, stream: unanswered, close: () => Promise.resolve() };
+    const { transport, contact } = followContact(wire, clock);
+    void transport.send({ ...REQUEST, path: "/api/v1/nodes?limit=500" }, signal);
+    await clock.advance(5_000);
+    assert.equal(contact().troubledAtMs, -Infinity);
+    void transport.send(REQUEST, signal);
+    await clock.advance(1_000);
+    assert.equal(contact().troubledAtMs, -Infinity);
+    void transport.send(REQUEST, signal);
+    await clock.advance(1);
+    assert.equal(contact().troubledAtMs, clock.monotonicMs());
+  });
 
   it("contact with an API server begins again after a time without a leader of etcd, during which nothing can be read", async () => {
     const server: Parameters<typeof served>[0] = {};
