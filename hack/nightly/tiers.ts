@@ -9,6 +9,8 @@ export interface Tier {
   timeoutMinutes: number;
 }
 
+const POWER_LOSS = ["test/nightly/power-loss.test.ts", "test/nightly/power-loss-unproven.test.ts"] as const;
+
 /** The order of the run: checks of safety come first, and benchmarks last. */
 export const TIERS: readonly Tier[] = [
   {
@@ -70,7 +72,13 @@ export const TIERS: readonly Tier[] = [
   {
     name: "power-loss",
     shows: "when the pods of hosts without power are released under the flags of Kubernetes, and when they are not",
-    run: ["test:e2e", "--", "test/nightly/power-loss.test.ts", "test/nightly/power-loss-unproven.test.ts"],
+    run: ["test:e2e", "--", ...POWER_LOSS],
+    timeoutMinutes: 30,
+  },
+  {
+    name: "power-loss-1.30",
+    shows: "the same on Kubernetes 1.30",
+    run: ["test:e2e", "--", ...POWER_LOSS, "--kubernetes", "1.30"],
     timeoutMinutes: 30,
   },
   {

@@ -113,29 +113,31 @@ describe("the release of a node that still says that it is Ready", () => {
       assert.equal(world.target("n1")?.status?.wrongHost, undefined);
     }));
 
-  it("the release of a node that still says that it is Ready ends with no pod half deleted if its host comes on between the status of a pod and its deletion", () =>
-    runEarly({ hosts: ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 })) }, async (world) => {
-      const names = ["db", "web", "cache"];
-      for (const name of names) world.createPod("n1", name);
-      const before = world.pods("n1").map(({ metadata }) => metadata.uid);
-      const stop = world.server.onChange(({ object }) => {
-        if (object.kind !== "Pod" || (object as Pod).status?.phase !== "Failed") return;
-        stop();
-        queueMicrotask(() => world.otherClientOrders("n1", "On"));
-      });
-      const booted = world.node("n1")?.status.nodeInfo?.bootID;
-      cutPower(world, "n1");
-      await world.until("a new boot", () => world.node("n1")?.status.nodeInfo?.bootID !== booted, 60_000);
-      await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
-      const failed = world.pods("n1").filter(({ status }) => status?.phase === "Failed");
-      assert.deepEqual(
-        failed.filter(({ metadata }) => before.includes(metadata.uid)),
-        [],
-      );
-      await world.until("it is over", () => begun(world).length === 0 && world.isReady("n1"), 200_000);
-      assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1, world.powerLog.join(", "));
-      world.assertClean();
-    }));
+  for (const bootMs of [3_000, 60_000]) {
+    it(`the release of a node that still says that it is Ready leaves no pod half deleted if its host comes on between its two writes, and boots in ${bootMs / 1_000} s`, () =>
+      runEarly({ hosts: ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs })) }, async (world) => {
+        const names = ["db", "web", "cache"];
+        for (const name of names) world.createPod("n1", name);
+        const before = world.pods("n1").map(({ metadata }) => metadata.uid);
+        const stop = world.server.onChange(({ object }) => {
+          if (object.kind !== "Pod" || (object as Pod).status?.phase !== "Failed") return;
+          stop();
+          queueMicrotask(() => world.otherClientOrders("n1", "On"));
+        });
+        const booted = world.node("n1")?.status.nodeInfo?.bootID;
+        cutPower(world, "n1");
+        await world.until("a new boot", () => world.node("n1")?.status.nodeInfo?.bootID !== booted, 120_000);
+        await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
+        const failed = world.pods("n1").filter(({ status }) => status?.phase === "Failed");
+        assert.deepEqual(
+          failed.filter(({ metadata }) => before.includes(metadata.uid)),
+          [],
+        );
+        await world.until("it is over", () => begun(world).length === 0 && world.isReady("n1"), 200_000);
+        assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1, world.powerLog.join(", "));
+        world.assertClean();
+      }));
+  }
 
   it("the release of a node that still says that it is Ready waits for the deletion of a pod that takes 1.9 s before it removes the taint", () => {
     const hosts = ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 }));
@@ -204,6 +206,23 @@ describe("nothing begins early", () => {
       assert.equal(world.pods("n1").length, 1);
     }));
 
+  it("nothing begins early while the agent alone is cut off from the API server, nor after that, though a BMC says Off of a host that is on", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      world.rack.bmc("n1").pretendPower("Off", 600_000);
+      for (const cutMs of [10_000, 20_000, 40_000]) {
+        const hang = { match: { client: "agent" }, times: Infinity, action: { kind: "hang" } } as const;
+        const end = world.server.faults.inject(hang);
+        world.server.faults.cutWatches({ client: "agent" });
+        await world.clock.advance(cutMs);
+        end();
+        await world.clock.advance(30_000);
+      }
+      assert.equal(begun(world).length, 0);
+      assert.deepEqual(ordersOfAgent(world), []);
+      assert.equal(world.pods("n1").length, 1);
+    }));
+
   it("nothing begins early of a node that renews its lease after it was read live, while the watch on leases lags, though its BMC says Off", () =>
     runEarly({}, async (world) => {
       world.createPod("n1", "db");
@@ -252,6 +271,22 @@ describe("nothing begins early", () => {
       assert.deepEqual(ordersOfAgent(world), []);
       await world.until("the duration is over", () => begun(world).length === 1, 400_000);
     }));
+
+  it("nothing begins early of two control plane nodes that lose their power together, and the third keeps its power", () => {
+    const hosts = ["n1", "n2", "n3"].map((name) => ({ name, ...INSTANT }));
+    const labels = { "node-role.kubernetes.io/control-plane": "" };
+    return runEarly({ hosts, labels }, async (world) => {
+      for (const name of ["n1", "n2"]) cutPower(world, name);
+      await world.clock.advance(BEFORE_UNKNOWN_MS);
+      assert.deepEqual([begun(world).length, ordersOfAgent(world)], [0, []]);
+      for (const name of ["n1", "n2"]) world.otherClientOrders(name, "On");
+      await world.until("all are Ready", () => hosts.every(({ name }) => world.isReady(name)), 300_000);
+      await world.clock.advance(60_000);
+      cutPower(world, "n1");
+      await world.until("a remediation of one", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+      assert.equal(world.isReady("n1"), true);
+    });
+  });
 
   it("nothing begins early without the detector, whose health check another detector serves", () =>
     runEarly({ detector: false }, async (world) => {

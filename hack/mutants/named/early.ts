@@ -450,6 +450,22 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     EARLY_WAVE,
   ),
   remediator(
+    "early-starts-unnoted",
+    "early/early-prover",
+    "every remediation that began early counts for 10 minutes",
+    "this.#starts.note(new Set(early.map(({ metadata }) => metadata.uid)), nowMs);",
+    "this.#starts.note(new Set(), nowMs);",
+    EARLY_PROVER,
+  ),
+  remediator(
+    "early-beginning-is-no-release",
+    "early/early-prover",
+    "a node whose early remediation has just begun counts as one that is being released",
+    '["Resolving", "Verifying", "PoweringOff", "Releasing"].includes(phase);',
+    '["PoweringOff", "Releasing"].includes(phase);',
+    EARLY_PROVER,
+  ),
+  remediator(
     "early-old-start-is-new",
     "early/release-limits",
     "an early remediation that has existed for a long time does not count as new",
@@ -745,6 +761,14 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "the pods of all early released nodes take at most 100 writes per second",
     "while (writes?.take(2) === false) await",
     "while (writes?.take(0) === false) await",
+    EARLY_SIM,
+  ),
+  remediator(
+    "early-pod-writes-by-node",
+    "remediator",
+    "all early released nodes share the 100 writes per second",
+    "earlyPodWrites: new RatePermits(runtime.clock, EARLY_POD_WRITES_A_SECOND),",
+    "get earlyPodWrites() { return new RatePermits(runtime.clock, EARLY_POD_WRITES_A_SECOND); },",
     EARLY_SIM,
   ),
   connection(

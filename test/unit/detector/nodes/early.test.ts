@@ -6,7 +6,7 @@ import type { NodeCheckSnapshot, NodeFacts } from "../../../../src/detector/node
 import { judgeEarly, mayBeginEarly } from "../../../../src/detector/nodes/decide/early.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
 import type { Template } from "../../../../src/detector/shared/model/template.ts";
-import { toMicroTime } from "../../../../src/runtime/time.ts";
+import { toMicroTime, toTime } from "../../../../src/runtime/time.ts";
 import { conditionOf, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0 } from "./builders.ts";
 import { EARLY, hostWith, ours, policy, policyWith, PROOF, ready, RULES } from "./early-fixtures.ts";
 
@@ -109,6 +109,20 @@ describe("a node that still says that it is Ready", () => {
     const strict = policyWith(RULES, { minHealthy: 5 });
     assert.equal(outcomeOf({}, { selectedNodes: 10, overdueNodes: 5 }, strict), "create");
     assert.notEqual(outcomeOf({}, { selectedNodes: 10, overdueNodes: 6 }, strict), "create");
+  });
+
+  it("a node that still says that it is Ready is not remediated while the storm guard holds, nor in its cooldown", () => {
+    const guarded = policyWith(RULES, { minHealthy: 5, stormCooldownDuration: "60s" });
+    const cooling = (forMs: number): NodeCheckSnapshot["status"] => ({
+      conditions: [
+        { ...conditionOf("StormCooldownActive", "True"), lastTransitionTime: toTime(T0 - forMs) },
+        conditionOf("StormActive", "True"),
+      ],
+    });
+    assert.equal(outcomeOf({}, {}, guarded), "create");
+    assert.equal(outcomeOf({}, { status: { conditions: [conditionOf("StormActive", "True")] } }, guarded), "storm");
+    assert.equal(outcomeOf({}, { status: cooling(59_000) }, guarded), "storm");
+    assert.equal(outcomeOf({}, { status: cooling(60_000) }, guarded), "create");
   });
 
   it("a node that still says that it is Ready is not remediated under a health check with a duration above 550 s, or without Unknown", () => {

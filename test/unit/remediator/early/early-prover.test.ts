@@ -5,6 +5,7 @@ import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
 import type { KubeletLeases } from "../../../../src/nodes/leases/kubelet-leases.ts";
 import { EarlyProver } from "../../../../src/remediator/early/early-prover.ts";
 import type { EarlyProverDeps } from "../../../../src/remediator/early/early-prover.ts";
+import type { StateName } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { leaseOf, nodeOf, targetOf } from "./builders.ts";
@@ -35,12 +36,14 @@ interface Given {
   liveVersion?: string;
   node?: (name: string) => Node;
   isStopped?: boolean;
+  /** The state of each remediation that has begun early and still exists. */
+  begun?: readonly StateName[];
   forMs?: number;
 }
 
 /** Runs the prover on nodes of which none renews its lease in time. */
 async function proveAll(given: Given): Promise<Seen> {
-  const { count = NODES, laterMs = {}, power = () => "Off", liveVersion = "1", forMs = MS } = given;
+  const { count = NODES, laterMs = {}, power = () => "Off", liveVersion = "1", begun = [], forMs = MS } = given;
   const clock = new VirtualClock();
   const fromMs = clock.monotonicMs();
   const names = Array.from({ length: count }, (_, index) => `n${index}`);
@@ -102,7 +105,12 @@ async function proveAll(given: Given): Promise<Seen> {
     },
     proofs: { whenEarlyWanted: async () => undefined, isEarlyWantedFor: () => true },
     isStopped: () => given.isStopped ?? false,
-    remediations: () => [],
+    remediations: () =>
+      begun.map((phase, index) => ({
+        metadata: { uid: `r${index}` },
+        spec: { powerOnNotBefore: "2026-01-01T00:10:00Z" },
+        status: { phase },
+      })),
     isManaged: () => false,
   } as unknown as EarlyProverDeps;
   const end = new AbortController();
@@ -159,6 +167,20 @@ describe("a node whose renewal is late", () => {
     assert.ok((liveReadsMs[1] ?? 0) >= 5_000, liveReadsMs.join(", "));
     const fresh = await proveAll({ count: 2, laterMs: { n1: 1_000 }, power: () => "On", forMs: 4_000 });
     assert.deepEqual(fresh.liveReadsMs, [0, 1_000]);
+  });
+
+  it("a node whose renewal is late is not proven off while 4 nodes are released early, or 64 were in the last 10 min", async () => {
+    const isProven = async (begun: readonly StateName[]): Promise<boolean> =>
+      (await proveAll({ count: 1, begun, forMs: 14_000 })).storedMs.length > 0;
+    const of = (phase: StateName, count: number) => Array.from({ length: count }, () => phase);
+    for (const phase of ["Resolving", "Verifying", "PoweringOff", "Releasing"] as const) {
+      assert.equal(await isProven(of(phase, 3)), true, phase);
+      assert.equal(await isProven(of(phase, 4)), false, phase);
+    }
+    for (const phase of ["PoweringOn", "Succeeded"] as const) {
+      assert.equal(await isProven(of(phase, 63)), true, phase);
+      assert.equal(await isProven(of(phase, 64)), false, phase);
+    }
   });
 
   it("a node whose renewal is late is not proven off before the other hosts of the first 8 of its wave were read", async () => {
