@@ -21,7 +21,8 @@ export const TIERS: readonly Tier[] = [
   },
   {
     name: "rack",
-    shows: "a rack of 40 hosts among 5,000 that loses its power is released early, in the simulation",
+    shows:
+      "in the simulation of 5,000 hosts, a rack of 40 that loses its power is released early, and silence alone is not",
     run: ["test:file", "--", "test/nightly/early-rack.test.ts"],
     timeoutMinutes: 20,
   },

@@ -81,3 +81,19 @@ export function releaseRackOf40(hostCount: number): Promise<void> {
     assert.ok(most <= 4, `${most} at once`);
   });
 }
+
+/**
+ * Cuts every node off from the API server while all hosts are on. Asserts that nothing begins early, and that no more
+ * than 8 hosts are read before Kubernetes notices.
+ */
+export function silenceAll(hostCount: number): Promise<void> {
+  const hosts = Array.from({ length: hostCount }, (_, index) => ({ name: `n${index + 1}`, ...INSTANT }));
+  return runEarly({ hosts }, async (world) => {
+    const from = world.devices.calls.length;
+    for (const { name } of hosts) world.network.cut.add(name);
+    await world.clock.advance(BEFORE_UNKNOWN_MS);
+    const read = new Set(world.devices.calls.slice(from).map(({ host }) => host));
+    assert.ok(read.size <= 8, `${read.size} hosts`);
+    assert.deepEqual([begun(world), ordersOfAgent(world)], [[], []]);
+  });
+}
