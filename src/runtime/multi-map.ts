@@ -12,6 +12,10 @@ export class MultiMap<V extends object> {
     return found instanceof Set ? found : [found];
   }
 
+  keys(): IterableIterator<string> {
+    return this.#values.keys();
+  }
+
   add(key: string, value: V): void {
     const found = this.#values.get(key);
     if (found instanceof Set) found.add(value);

@@ -3,26 +3,20 @@ import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { Change } from "../../kube/watched.ts";
 import { nodeKey, subjectOf } from "../../nodes/subject.ts";
+import { MultiMap } from "../../runtime/multi-map.ts";
 
 /**
  * The watched remediations by node and by Machine, so that a change of a node wakes only its own remediations. A node
  * is identified by its name and its cluster.
  */
 export class RemediationIndex {
-  readonly #byKey = new Map<string, Map<string, BareMetalRemediation>>();
+  readonly #byKey = new MultiMap<BareMetalRemediation>();
 
   apply(change: Change<BareMetalRemediation>): void {
     const { object } = change;
-    if (change.type === "updated") this.#remove(change.previous);
-    if (change.type === "deleted") {
-      this.#remove(object);
-      return;
-    }
-    for (const key of keysOf(object)) {
-      const remediations = this.#byKey.get(key) ?? new Map<string, BareMetalRemediation>();
-      remediations.set(object.metadata.uid, object);
-      this.#byKey.set(key, remediations);
-    }
+    this.#remove(change.type === "updated" ? change.previous : object);
+    if (change.type === "deleted") return;
+    for (const key of keysOf(object)) this.#byKey.add(key, object);
   }
 
   /** The remediations of a node. */
@@ -43,16 +37,13 @@ export class RemediationIndex {
   }
 
   #of(keys: readonly string[]): BareMetalRemediation[] {
-    const found = new Map<string, BareMetalRemediation>();
-    for (const key of keys) for (const [uid, remediation] of this.#byKey.get(key) ?? []) found.set(uid, remediation);
-    return [...found.values()];
+    return [...new Set(keys.flatMap((key) => [...this.#byKey.get(key)]))];
   }
 
   #remove(remediation: BareMetalRemediation): void {
     for (const key of keysOf(remediation)) {
-      const remediations = this.#byKey.get(key);
-      remediations?.delete(remediation.metadata.uid);
-      if (remediations?.size === 0) this.#byKey.delete(key);
+      const known = [...this.#byKey.get(key)].find(({ metadata }) => metadata.uid === remediation.metadata.uid);
+      if (known !== undefined) this.#byKey.delete(key, known);
     }
   }
 }

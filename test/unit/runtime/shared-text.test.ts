@@ -24,10 +24,11 @@ describe("a map with several values for a key", () => {
     map.add("key", b);
     map.add("key", a);
     assert.deepEqual([...map.get("key")], [a, b]);
+    assert.deepEqual([...map.keys()], ["key"]);
     map.delete("key", a);
     assert.deepEqual([...map.get("key")], [b]);
     map.delete("key", a);
     map.delete("key", b);
-    assert.deepEqual([...map.get("key")], []);
+    assert.deepEqual([...map.get("key"), ...map.keys()], []);
   });
 });

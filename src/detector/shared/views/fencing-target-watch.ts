@@ -13,6 +13,7 @@ import { serverTimeMs } from "../../../kube/server-time.ts";
 import type { Change } from "../../../kube/watched.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import { nodeKey } from "../../../nodes/subject.ts";
+import { MultiMap } from "../../../runtime/multi-map.ts";
 import { shareTexts } from "../../../runtime/text/shared-text.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { KindState } from "./dynamic-kinds.ts";
@@ -34,8 +35,8 @@ export class FencingTargetWatch {
   readonly #namespace: string;
   readonly #targets: DynamicKinds<ObservedTarget>;
   readonly #switches: DynamicKinds<ConfigMap>;
-  /** By node, then by UID. */
-  readonly #known = new Map<string, Map<string, KnownTarget>>();
+  /** By node. */
+  readonly #known = new MultiMap<KnownTarget>();
 
   /** @param onChange is called with the node whose host has changed; with undefined if it may be any node. */
   constructor(
@@ -82,7 +83,7 @@ export class FencingTargetWatch {
     const key = { namespace: this.#namespace, name: STOP_SWITCH_NAME };
     const present = state.state === "watched" ? state.view.get(key) : undefined;
     const nowMs = this.#runtime.clock.monotonicMs();
-    const targets = [...(this.#known.get(nodeName)?.values() ?? [])];
+    const targets = [...this.#known.get(nodeName)];
     return {
       problem: this.problem ?? (this.pending ? "FencingTargets and the pause are still being read" : undefined),
       stopped: stoppedBy(present, serverTimeMs(this.#runtime))?.reason,
@@ -97,14 +98,12 @@ export class FencingTargetWatch {
   /** The names of the nodes of the agent's own cluster that have a target with an early proof. */
   *provenEarly(): Generator<string> {
     if (this.#targetState().state !== "watched") return;
-    for (const [name, targets] of this.#known) {
-      if ([...targets.values()].some(({ target }) => target.earlyOffProof !== undefined)) yield name;
-    }
+    for (const name of this.#known.keys()) if (this.isProvenEarly(name)) yield name;
   }
 
   /** Whether a target of the node has an early proof. */
   isProvenEarly(nodeName: string): boolean {
-    return [...(this.#known.get(nodeName)?.values() ?? [])].some(({ target }) => target.earlyOffProof !== undefined);
+    return [...this.#known.get(nodeName)].some(({ target }) => target.earlyOffProof !== undefined);
   }
 
   /**
@@ -113,7 +112,7 @@ export class FencingTargetWatch {
    */
   fenceableSinceMs(nodeName: string): number | undefined {
     if (this.#targetState().state !== "watched") return undefined;
-    const [known, ...others] = this.#known.get(nodeName)?.values() ?? [];
+    const [known, ...others] = this.#known.get(nodeName);
     const ready = others.length === 0 ? known?.target.ready : undefined;
     return ready?.status === "True" ? parseTimeMs(ready.lastTransitionTime) : undefined;
   }
@@ -168,17 +167,15 @@ export class FencingTargetWatch {
   #observe(change: Change<ObservedTarget>): void {
     const { uid } = change.object.metadata;
     const before = change.type === "updated" ? change.previous : change.object;
-    const known = this.#known.get(before.nodeName)?.get(uid);
-    this.#known.get(before.nodeName)?.delete(uid);
-    if (this.#known.get(before.nodeName)?.size === 0) this.#known.delete(before.nodeName);
+    const known = [...this.#known.get(before.nodeName)].find((other) => other.target.metadata.uid === uid);
+    if (known !== undefined) this.#known.delete(before.nodeName, known);
     if (change.type === "deleted") return;
     const target = change.object;
     const isNews = change.type === "updated" && target.offProof?.time !== change.previous.offProof?.time;
     const proofArrivedAtMs = isNews ? this.#runtime.clock.monotonicMs() : known?.proofArrivedAtMs;
     const isEarlyNews = change.type === "updated" && target.earlyOffProof?.time !== change.previous.earlyOffProof?.time;
     const earlyProofArrivedAtMs = isEarlyNews ? this.#runtime.clock.monotonicMs() : known?.earlyProofArrivedAtMs;
-    const ofNode = this.#known.get(target.nodeName) ?? new Map<string, KnownTarget>();
-    this.#known.set(target.nodeName, ofNode.set(uid, { target, proofArrivedAtMs, earlyProofArrivedAtMs }));
+    this.#known.add(target.nodeName, { target, proofArrivedAtMs, earlyProofArrivedAtMs });
   }
 }
 
