@@ -1,6 +1,7 @@
 import type { KubeError } from "../../../kube/errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import { backoffMs } from "../../../runtime/random.ts";
+import { SparseMap } from "../../../runtime/sparse-map.ts";
 import {
   API_REPEAT_MS,
   API_REPORT_AFTER_MS,
@@ -33,9 +34,9 @@ export function takesTaintOff(call: ApiCall): boolean {
  * must not delay the patch that removes a taint.
  */
 export class ApiFailures {
-  readonly #failures = new Map<ApiCall, ApiFailure>();
+  readonly #failures = new SparseMap<ApiCall, ApiFailure>();
   /** When the operator was last warned of each call. */
-  readonly #warnedAtMs = new Map<ApiCall, number>();
+  readonly #warnedAtMs = new SparseMap<ApiCall, number>();
 
   /** @param startedMs when the call began. */
   failed(call: ApiCall, error: KubeError, random: Random, times: { startedMs: number; nowMs: number }): ApiFailure {

@@ -3,6 +3,7 @@ import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
 import { LEASES, NODE_LEASE_NAMESPACE, NODES, PODS } from "../../../api/kubernetes/core-types.ts";
 import type { Lease, Node, Pod } from "../../../api/kubernetes/core.ts";
 import { isRecord } from "../../../runtime/record.ts";
+import { SparseMap } from "../../../runtime/sparse-map.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Subject } from "../../../nodes/subject.ts";
@@ -47,7 +48,7 @@ export class SessionWatches {
   readonly #ownRuntime: KubeRuntime;
   readonly #wake: () => void;
   readonly #kdump: KdumpMessages | undefined;
-  readonly #watches = new Map<WatchName, { of: string; runtime: KubeRuntime; stop: AbortController }>();
+  readonly #watches = new SparseMap<WatchName, { of: string; runtime: KubeRuntime; stop: AbortController }>();
 
   /** @param ownRuntime of the cluster with the remediation and its Machine. The node may be in another cluster. */
   constructor(session: WatchingSession, ownRuntime: KubeRuntime, wake: () => void, kdump: KdumpMessages | undefined) {
@@ -68,22 +69,16 @@ export class SessionWatches {
     const named = nodeName === undefined && state === "Rejoining" ? machine : undefined;
     const awaitsDump = state === "Verifying" && this.#session.status.diagnostics !== undefined;
     const crashing = awaitsDump && this.#kdump !== undefined ? inReach : undefined;
-    this.#keepWatch("kdump", crashing, runtime, signal, this.#watchKdump);
-    this.#keepWatch("lease", WATCHES_LEASE.includes(state) ? inReach : undefined, runtime, signal, this.#watchLease);
-    this.#keepWatch("pods", state === "Releasing" ? inReach : undefined, runtime, signal, this.#watchPods);
-    this.#keepWatch("machine", named?.uid, this.#ownRuntime, signal, this.#watchMachine);
+    this.#keepWatch("kdump", crashing, runtime, signal);
+    this.#keepWatch("lease", WATCHES_LEASE.includes(state) ? inReach : undefined, runtime, signal);
+    this.#keepWatch("pods", state === "Releasing" ? inReach : undefined, runtime, signal);
+    this.#keepWatch("machine", named?.uid, this.#ownRuntime, signal);
   }
 
   /**
    * @param of identifies what is watched; undefined ends the watch. Another object or another connection restarts it.
    */
-  #keepWatch(
-    name: WatchName,
-    of: string | undefined,
-    runtime: KubeRuntime,
-    signal: AbortSignal,
-    start: (runtime: KubeRuntime, of: string, signal: AbortSignal) => void,
-  ): void {
+  #keepWatch(name: WatchName, of: string | undefined, runtime: KubeRuntime, signal: AbortSignal): void {
     const present = this.#watches.get(name);
     if (present?.of === of && present?.runtime === runtime) return;
     present?.stop.abort();
@@ -91,10 +86,17 @@ export class SessionWatches {
     if (of === undefined) return;
     const stop = new AbortController();
     this.#watches.set(name, { of, runtime, stop });
-    start(runtime, of, AbortSignal.any([signal, stop.signal]));
+    this.#start(name, runtime, of, AbortSignal.any([signal, stop.signal]));
   }
 
-  readonly #watchLease = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+  #start(name: WatchName, runtime: KubeRuntime, of: string, signal: AbortSignal): void {
+    if (name === "lease") this.#watchLease(runtime, of, signal);
+    else if (name === "pods") this.#watchPods(runtime, of, signal);
+    else if (name === "machine") this.#watchMachine(runtime, of, signal);
+    else this.#watchKdump(runtime, of, signal);
+  }
+
+  #watchLease(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void {
     const leases = runtime.watch<Lease>(
       {
         type: LEASES,
@@ -113,18 +115,18 @@ export class SessionWatches {
       this.#session.observe({ type: "LeaseRead", lease: change.object, readAtMs: undefined, contact, atMs, proven });
       if (this.#session.observations.lease?.renewedAtMs !== known?.renewedAtMs) this.#wake();
     });
-  };
+  }
 
-  readonly #watchPods = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+  #watchPods(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void {
     const pods = runtime.watch<Pod>({ type: PODS, fieldSelector: `spec.nodeName=${nodeName}`, trim: trimPod }, signal);
     pods.subscribe((change) => {
       if (change.type !== "deleted" || this.#session.observations.drain === undefined) return;
       this.#session.observe({ type: "PodGone" });
       this.#wake();
     });
-  };
+  }
 
-  readonly #watchMachine = (runtime: KubeRuntime, uid: string, signal: AbortSignal): void => {
+  #watchMachine(runtime: KubeRuntime, uid: string, signal: AbortSignal): void {
     const { machine } = this.#session.subject;
     if (machine === undefined) return;
     const { namespace, name } = machine;
@@ -143,10 +145,10 @@ export class SessionWatches {
       this.#session.observe({ type: "MachineRead", machine: { found: true, machine: change.object }, atMs });
       this.#wake();
     });
-  };
+  }
 
   /** No cache keeps the addresses of nodes, so this watch reads those of the node. */
-  readonly #watchKdump = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+  #watchKdump(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void {
     const nodes = runtime.watch<Node>(
       {
         type: NODES,
@@ -161,17 +163,17 @@ export class SessionWatches {
       if (change.type === "deleted" || signal.aborted) return;
       unfollow();
       const addresses = (change.object.status.addresses ?? []).map(({ address }) => address);
-      unfollow = this.#kdump?.follow(addresses, this.#receiveKdump) ?? unfollow;
+      unfollow = this.#kdump?.follow(addresses, () => this.#receiveKdump()) ?? unfollow;
     });
-  };
+  }
 
-  readonly #receiveKdump = (): void => {
+  #receiveKdump(): void {
     const known = this.#session.observations.kdump;
     const atMs = this.#session.now().monotonicMs;
     if (known !== undefined && atMs - known.lastAtMs < KDUMP_COUNTED_MS) return;
     this.#session.observe({ type: "KdumpReceived", atMs });
     if (known === undefined) this.#wake();
-  };
+  }
 
   close(): void {
     for (const { stop } of this.#watches.values()) stop.abort();

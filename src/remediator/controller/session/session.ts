@@ -11,6 +11,7 @@ import { trimRemediation } from "../../../nodes/trim.ts";
 import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { serverTimeMs } from "../../../kube/server-time.ts";
+import { SparseMap } from "../../../runtime/sparse-map.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { KubeletLeases } from "../../../nodes/leases/kubelet-leases.ts";
 import type { Downtime } from "../../telemetry/metrics.ts";
@@ -58,7 +59,7 @@ export class RemediationSession {
   /** Statuses whose writes got no answer, each with the function that reports its step. One of them may be stored. */
   unanswered: readonly { status: BareMetalRemediationStatus; report: () => void }[] = [];
   /** Failed guards of each call since it last succeeded. */
-  readonly conflicts = new Map<ApiCall, number>();
+  readonly conflicts = new SparseMap<ApiCall, number>();
   /** Calls to the API server that fail. */
   readonly apiFailures = new ApiFailures();
   /** Monotonic time at which the present state was entered, for metrics. */
@@ -77,7 +78,7 @@ export class RemediationSession {
   readonly #lifetime = new AbortController();
   readonly wake: () => void;
   #heldKey = "";
-  #release: () => void = () => undefined;
+  #release = holdsNothing;
   #targetVersion: string | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
@@ -348,6 +349,9 @@ export class RemediationSession {
     await power?.close();
   }
 }
+
+/** Releases the cluster of a session that holds none. One function for all sessions. */
+function holdsNothing(): void {}
 
 /** Whether a status says of the node what the report of a wait says. */
 function isRecorded(status: BareMetalRemediationStatus | undefined): boolean {
