@@ -42,11 +42,16 @@ export interface PreparerDeps {
 
 /** The outage of a node, and when its duration is over. */
 interface NodeOutage {
-  key: string;
+  nodeUid: string;
+  /** Empty if it is not known. */
+  bootID: string;
   endMs: number;
   /** Set when the preparation has begun or cannot begin. */
   preparation: { end(): void } | undefined;
 }
+
+/** The preparation of an outage for which no device is opened. */
+const NOT_PREPARED = { end: (): void => undefined };
 
 /**
  * Opens the devices of hosts in the last seconds of the durations of their nodes, so that a remediation finds them
@@ -95,11 +100,12 @@ export class Preparer {
     const { name, uid } = node.metadata;
     const endMs = isGone ? undefined : this.#deps.announced.durationEndMs(node);
     const known = this.#outages.get(name);
-    const key = `${uid} ${node.status.nodeInfo?.bootID ?? ""} ${endMs}`;
-    if (known?.key === key || (known === undefined && endMs === undefined)) return false;
+    const bootID = node.status.nodeInfo?.bootID ?? "";
+    const isSame = known?.nodeUid === uid && known.bootID === bootID && known.endMs === endMs;
+    if (isSame || (known === undefined && endMs === undefined)) return false;
     known?.preparation?.end();
     if (endMs === undefined) this.#outages.delete(name);
-    else this.#outages.set(name, { key, endMs, preparation: undefined });
+    else this.#outages.set(name, { nodeUid: uid, bootID, endMs, preparation: undefined });
     return true;
   }
 
@@ -120,7 +126,7 @@ export class Preparer {
   }
 
   #begin(name: string, outage: NodeOutage, signal: AbortSignal): void {
-    outage.preparation = { end: () => undefined };
+    outage.preparation = NOT_PREPARED;
     const target = this.#targetOf(name);
     const node = this.#deps.nodes.get({ name });
     // In a large outage not every host is prepared. A remediation without prepared devices opens them itself.
