@@ -67,6 +67,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "list-of-any-length",
       "slow-list-again-at-once",
       "uncounted-and-kept",
+      "versions-compared-to-any-depth",
       "uid-of-any-length",
       "identity-of-any-length",
       "node-of-any-shape",

@@ -331,6 +331,22 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "previous.metadata.resourceVersion === object.metadata.resourceVersion",
     "test/unit/kube/reflector.test.ts",
   ),
+  mutant(
+    "changed-part-kept",
+    "watch/equal-parts",
+    "a new version of an object has only those parts of the earlier version that have not changed",
+    "    else isEqual = false;\n",
+    "",
+    "test/unit/kube/equal-parts.test.ts",
+  ),
+  mutant(
+    "versions-compared-to-any-depth",
+    "watch/equal-parts",
+    "two versions of an object are compared to a limited depth, however deep an API server nests them",
+    " && depth > 0 && ",
+    " && ",
+    "test/unit/kube/equal-parts.test.ts",
+  ),
   // Watches that several parts share.
   mutant(
     "watch-ends-with-first-part",
@@ -376,7 +392,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "derived-again-for-each-reader",
     "watch/derived-view",
     "all readers of a view get the same object",
-    "    this.#derived.set(from, known);\n",
+    "if (!this.#derived.has(from)) ",
     "",
     SHARED_WATCHES,
   ),

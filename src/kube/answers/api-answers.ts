@@ -1,6 +1,7 @@
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
 import { isRecord } from "../../runtime/record.ts";
+import { sharedText } from "../../runtime/text/shared-text.ts";
 import type { KubeErrorCode } from "../errors.ts";
 import { isKubeError, KubeError } from "../errors.ts";
 import type { KubeObject, ResourceType } from "../resource.ts";
@@ -57,7 +58,7 @@ export function parseList(
  * the time that a copy takes would depend on what the server sends.
  */
 export function completeKind(type: ResourceType, item: unknown): unknown {
-  return isRecord(item) ? Object.assign(item, { apiVersion: apiVersionOf(type), kind: type.kind }) : item;
+  return isRecord(item) ? Object.assign(item, { apiVersion: sharedText(apiVersionOf(type)), kind: type.kind }) : item;
 }
 
 /**

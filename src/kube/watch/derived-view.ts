@@ -16,7 +16,7 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
   readonly #logger: Pick<Logger, "error">;
   readonly #signal: AbortSignal;
   /** What was derived from each object, so that all listeners and readers get the same one. */
-  readonly #derived = new WeakMap<S, { object: T | undefined }>();
+  readonly #derived = new WeakMap<S, T | undefined>();
 
   constructor(
     source: Watched<S>,
@@ -91,9 +91,8 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
   }
 
   #derive(from: S): T | undefined {
-    const known = this.#derived.get(from) ?? { object: this.#trimmed(from) };
-    this.#derived.set(from, known);
-    return known.object;
+    if (!this.#derived.has(from)) this.#derived.set(from, this.#trimmed(from));
+    return this.#derived.get(from);
   }
 
   /** If `trim` throws, only this object is left out of the view. */

@@ -6,6 +6,7 @@ import type { KubeErrorCode } from "../errors.ts";
 import type { ReadBudget } from "../answers/read-budget.ts";
 import { HeldSize } from "../answers/read-budget.ts";
 import type { KubeObject } from "../resource.ts";
+import { keepEqualParts } from "./equal-parts.ts";
 import { isLaterVersion } from "./resource-version.ts";
 import type { Change, Watched } from "../watched.ts";
 import { keyOf, keyText } from "../watched.ts";
@@ -129,6 +130,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
         after.set(key, previous);
         continue;
       }
+      if (previous !== undefined && same) keepEqualParts(object, previous);
       after.set(key, object);
       if (previous !== undefined && same) others.push({ type: "updated", object, previous });
       else others.push({ type: "added", object });
@@ -157,6 +159,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       return;
     const object = this.trimmed(raw);
     if (previous !== undefined && object !== undefined && previous.metadata.uid === raw.metadata.uid) {
+      keepEqualParts(object, previous);
       // Added first: if that throws, the previous object is still kept and counted.
       this.#holding.add(object);
       this.#holding.remove(previous);
