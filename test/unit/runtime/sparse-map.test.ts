@@ -10,7 +10,17 @@ it("a sparse map has the entries that were set and not deleted, also after it wa
   map.set("a", 1);
   map.set("b", 2);
   map.set("a", 3);
-  assert.deepEqual([map.get("a"), [...map], [...map.values()]], [3, [["a", 3], ["b", 2]], [3, 2]]);
+  assert.deepEqual(
+    [map.get("a"), [...map], [...map.values()]],
+    [
+      3,
+      [
+        ["a", 3],
+        ["b", 2],
+      ],
+      [3, 2],
+    ],
+  );
   for (const [key] of map) map.delete(key);
   assert.deepEqual([map.get("a"), [...map]], [undefined, []]);
   map.set("c", 4);
