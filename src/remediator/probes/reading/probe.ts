@@ -4,6 +4,7 @@ import { BmcError } from "../../../bmc/interface/errors.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import { sharedText } from "../../../runtime/text/shared-text.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import type { OpenDevicesDeps, OpenedDevice } from "../../hosts/fencing-target/devices.ts";
 import { openDevices } from "../../hosts/fencing-target/devices.ts";
@@ -12,7 +13,7 @@ import type { BmcCredentials } from "../../../bmc/interface/credentials.ts";
 import { compareIdentity, expectedIdentity, meaningfulUuid } from "../../hosts/model/identity.ts";
 import { hasFreshLease } from "./node-alive.ts";
 import { proveOff } from "./prove-off.ts";
-import type { DeviceProbe, ProbeResult, RefusedLogin } from "../schedule/probe-result.ts";
+import type { DeviceFailure, DeviceProbe, ProbeResult, RefusedLogin } from "../schedule/probe-result.ts";
 
 /** The deadline for the probe of one device, whatever deadlines its spec has. */
 const DEVICE_PROBE_TIMEOUT_MS = 120_000;
@@ -85,12 +86,13 @@ async function askDevice(
   signal: AbortSignal,
 ): Promise<DeviceProbe> {
   const { address, level, driver, credentials } = device;
-  const at = { address, level, index };
-  if (device.failure !== undefined) {
-    return { ...at, ok: false, reason: device.failure.reason, message: device.failure.message };
-  }
+  // The status of the target will have the same message.
+  const failed = (reason: DeviceFailure, message: string): DeviceProbe => {
+    return { address, level, index, ok: false, reason, message: sharedText(message) };
+  };
+  if (device.failure !== undefined) return failed(device.failure.reason, device.failure.message);
   if (credentials !== undefined && refused.some((login) => isSameLogin(login, address, credentials))) {
-    return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address, credentials) };
+    return failed("AuthenticationFailed", refusedMessage(address, credentials));
   }
   try {
     return await withDeadline(
@@ -105,7 +107,9 @@ async function askDevice(
         const outlet = await driver.identifyOutlet?.(signal);
         const { lastReset } = driver;
         return {
-          ...at,
+          address,
+          level,
+          index,
           ok: true,
           identity,
           reading,
@@ -117,12 +121,10 @@ async function askDevice(
     );
   } catch (error) {
     if (signal.aborted) throw error;
-    if (error instanceof DeadlineError) return { ...at, ok: false, reason: "Timeout", message: error.message };
+    if (error instanceof DeadlineError) return failed("Timeout", error.message);
     if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
-    if (error.code === "AuthFailed") {
-      return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address, credentials) };
-    }
-    return { ...at, ok: false, reason: error.code, message: error.message };
+    if (error.code === "AuthFailed") return failed("AuthenticationFailed", refusedMessage(address, credentials));
+    return failed(error.code, error.message);
   }
 }
 
