@@ -1,4 +1,5 @@
-import type { KubeObject } from "../kube/resource.ts";
+import { isDeepStrictEqual } from "node:util";
+import type { KubeObject, OwnerReference } from "../kube/resource.ts";
 import { shareTexts } from "../runtime/text/shared-text.ts";
 import { trimMeta } from "../api/kubernetes/trim.ts";
 import {
@@ -16,7 +17,7 @@ import type { FencingTarget } from "../api/ironfence/fencing-target.ts";
 
 // What caches keep of the kinds that both the detector and the remediator watch.
 
-const KEPT_REMEDIATION_ANNOTATIONS: readonly string[] = [
+export const KEPT_REMEDIATION_ANNOTATIONS: readonly string[] = [
   NODE_NAME,
   TEMPLATE_NAME,
   NHC_TIMED_OUT,
@@ -27,11 +28,31 @@ const KEPT_REMEDIATION_ANNOTATIONS: readonly string[] = [
   NODE_READY_IN_BOOT,
 ];
 
+/**
+ * Keeps once what thousands of remediations have in common.
+ *
+ * @returns a function that returns its last result again for an equal value.
+ */
+function sharing<T>(): (value: T) => T {
+  let last: T | undefined;
+  return (value) => {
+    if (last === undefined || !isDeepStrictEqual(last, value)) last = value;
+    return last;
+  };
+}
+
+const sharedStrategy = sharing<BareMetalRemediation["spec"]["strategy"]>();
+const sharedOwners = sharing<OwnerReference[]>();
+
 /** A BareMetalRemediation without managed fields, and with only the annotations that the agent reads. */
 export function trimRemediation(raw: KubeObject): BareMetalRemediation {
   const remediation = raw as BareMetalRemediation;
   remediation.status?.conditions?.forEach(shareTexts);
-  return { ...remediation, metadata: trimMeta(remediation.metadata, KEPT_REMEDIATION_ANNOTATIONS) };
+  const metadata = trimMeta(remediation.metadata, KEPT_REMEDIATION_ANNOTATIONS);
+  const { ownerReferences } = metadata;
+  if (ownerReferences !== undefined) metadata.ownerReferences = sharedOwners(ownerReferences);
+  if (remediation.spec?.strategy !== undefined) remediation.spec.strategy = sharedStrategy(remediation.spec.strategy);
+  return { ...remediation, metadata };
 }
 
 /** A FencingTarget without managed fields. */

@@ -23,6 +23,14 @@ export const API_MUTANTS: readonly Mutant[] = [
     "test/unit/api/kubernetes/read-node.test.ts",
   ),
   mutant(
+    "owner-fields-unchecked",
+    "kubernetes/trim",
+    "metadata whose owner has more fields than are kept is not kept as it is",
+    "Object.keys(owner).every((field) => KEPT_OWNER_FIELDS.has(field))",
+    "owner !== undefined",
+    "test/unit/api/kubernetes/read-node.test.ts",
+  ),
+  mutant(
     "identity-of-any-length",
     "kubernetes/read-node",
     "what a kubelet reports about its host is shortened, so that a status with it can be stored",

@@ -72,6 +72,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "identity-of-any-length",
       "node-of-any-shape",
       "owner-of-any-fields",
+      "owner-fields-unchecked",
       "slashes-slow",
       "entry-number-slow",
       "start-nested-deep",

@@ -24,33 +24,83 @@ const KEPT_NODE_ANNOTATIONS: readonly string[] = [
   QUARANTINED_BY,
 ];
 
-/** An object's metadata without managed fields and self links, and with only the annotations named. */
+const KEPT_FIELDS: ReadonlySet<string> = new Set<keyof ObjectMeta>([
+  "name",
+  "namespace",
+  "generateName",
+  "uid",
+  "resourceVersion",
+  "generation",
+  "creationTimestamp",
+  "deletionTimestamp",
+  "labels",
+  "annotations",
+  "finalizers",
+  "ownerReferences",
+]);
+const KEPT_OWNER_FIELDS: ReadonlySet<string> = new Set<keyof OwnerReference>([
+  "apiVersion",
+  "kind",
+  "name",
+  "uid",
+  "controller",
+  "blockOwnerDeletion",
+]);
+
+/**
+ * An object's metadata without managed fields and self links, and with only the annotations named. If nothing has to be
+ * left out, it is the same object, so that what another cache has trimmed is not kept twice.
+ */
 export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string[]): ObjectMeta {
-  const { name, namespace, generateName, uid, resourceVersion, generation } = metadata;
-  const { creationTimestamp, deletionTimestamp, labels, annotations, finalizers, ownerReferences } = metadata;
+  const { name, uid, resourceVersion, creationTimestamp, labels, ownerReferences } = metadata;
+  if (metadata.namespace !== undefined) metadata.namespace = sharedText(metadata.namespace);
+  if (labels !== undefined) shareTexts(labels);
+  ownerReferences?.forEach(shareTexts);
+  if (isTrimmed(metadata, keptAnnotations)) return metadata;
   return {
     name,
     uid,
     resourceVersion,
-    ...(namespace !== undefined && { namespace: sharedText(namespace) }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+    // In one object: V8 reserves memory for each property and each spread of a literal, whether or not it is used.
+    ...optionalFields(metadata, keptAnnotations),
+  };
+}
+
+function optionalFields(
+  metadata: ObjectMeta,
+  keptAnnotations: readonly string[] | undefined,
+): Omit<ObjectMeta, "name" | "uid" | "resourceVersion"> {
+  const { namespace, generateName, generation } = metadata;
+  const { deletionTimestamp, labels, annotations, finalizers, ownerReferences } = metadata;
+  return {
+    ...(namespace !== undefined && { namespace }),
     ...(generateName !== undefined && { generateName }),
     ...(generation !== undefined && { generation }),
-    ...(creationTimestamp !== undefined && { creationTimestamp }),
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
-    ...(labels !== undefined && { labels: shareTexts(labels) }),
+    ...(labels !== undefined && { labels }),
     ...(annotations !== undefined && { annotations: keep(annotations, keptAnnotations) }),
     ...(finalizers !== undefined && { finalizers }),
     ...(ownerReferences !== undefined && { ownerReferences: ownerReferences.map(trimOwner) }),
   };
 }
 
+function isTrimmed(metadata: ObjectMeta, keptAnnotations: readonly string[] | undefined): boolean {
+  const { annotations = {}, ownerReferences = [] } = metadata;
+  return (
+    Object.keys(metadata).every((field) => KEPT_FIELDS.has(field)) &&
+    Object.keys(annotations).every((name) => keptAnnotations?.includes(name) ?? true) &&
+    ownerReferences.every((owner) => Object.keys(owner).every((field) => KEPT_OWNER_FIELDS.has(field)))
+  );
+}
+
 /** Copies field by field, because other fields that a server sends may be nested to any depth. */
 function trimOwner({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): OwnerReference {
   return {
-    apiVersion: sharedText(apiVersion),
-    kind: sharedText(kind),
-    name: sharedText(name),
-    uid: sharedText(uid),
+    apiVersion,
+    kind,
+    name,
+    uid,
     ...(controller !== undefined && { controller }),
     ...(blockOwnerDeletion !== undefined && { blockOwnerDeletion }),
   };

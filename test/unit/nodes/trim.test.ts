@@ -58,7 +58,11 @@ describe("what the shared cache keeps of a BareMetalRemediation", () => {
     assert.deepEqual(trimForHealthCheck(trimRemediation(structuredClone(raw))), read);
     const { NODE_NAME, TEMPLATE_NAME, NHC_TIMED_OUT, HEALTHY_DELAY, OLD_REMEDIATION_CR } = ANNOTATIONS;
     const names = [NODE_NAME, TEMPLATE_NAME, NHC_TIMED_OUT, HEALTHY_DELAY, OLD_REMEDIATION_CR, CLONED_FROM_GROUP_KIND];
-    assert.deepEqual(Object.keys(read.metadata.annotations ?? {}).sort(), names.sort());
+    // The health check keeps what only the remediator reads as well, so that both share the metadata.
+    const ofRemediator = [ANNOTATIONS.CONFIRM, ANNOTATIONS.NODE_READY_IN_BOOT];
+    assert.deepEqual(Object.keys(read.metadata.annotations ?? {}).sort(), [...names, ...ofRemediator].sort());
+    const shared = trimRemediation(structuredClone(raw));
+    assert.equal(trimForHealthCheck(shared).metadata, shared.metadata);
     assert.deepEqual([read.powerOrdered, read.bootIDAtStart, read.conditions.length], [true, "boot", 2]);
   });
 
@@ -70,6 +74,23 @@ describe("what the shared cache keeps of a BareMetalRemediation", () => {
     const { managedFields: _managedFields, ...kept } = metadata;
     const { apiVersion, kind } = raw;
     assert.deepEqual(trimRemediation(raw), { apiVersion, kind, metadata: kept, spec, status });
+  });
+});
+
+describe("what the shared cache keeps of many BareMetalRemediations", () => {
+  it("what the shared cache keeps of many BareMetalRemediations has equal strategies and equal owners only once", () => {
+    const [one, same, other] = [annotated([OTHER]), annotated([OTHER]), annotated([OTHER])].map(
+      (raw) => raw as KubeObject & { spec: { strategy: { type: string } } },
+    );
+    assert.ok(one !== undefined && same !== undefined && other !== undefined);
+    other.spec.strategy.type = "Reprovision";
+    other.metadata.ownerReferences = [{ ...OWNER, uid: "other-uid" }];
+    const [first, second, third] = [trimRemediation(one), trimRemediation(same), trimRemediation(other)];
+    assert.equal(second.spec.strategy, first.spec.strategy);
+    assert.equal(second.metadata.ownerReferences, first.metadata.ownerReferences);
+    assert.equal(third.spec.strategy.type, "Reprovision");
+    assert.deepEqual(third.metadata.ownerReferences, [{ ...OWNER, uid: "other-uid" }]);
+    assert.deepEqual([first.spec.strategy, first.metadata.ownerReferences], [{ type: "Reboot" }, [OWNER]]);
   });
 });
 

@@ -1,19 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import {
-  HEALTHY_DELAY,
-  NHC_TIMED_OUT,
-  NODE_NAME,
-  OLD_REMEDIATION_CR,
-  REFUSED,
-  SERVED_BY,
-  TEMPLATE_NAME,
-} from "../../../api/names/annotations.ts";
-import { CLONED_FROM_GROUP_KIND } from "../../../api/cluster-api/cluster-api.ts";
+import { NHC_TIMED_OUT, NODE_NAME, REFUSED, SERVED_BY, TEMPLATE_NAME } from "../../../api/names/annotations.ts";
 import { IS_CONTROL_PLANE_NODE } from "../../../api/names/labels.ts";
 import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
 import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
+import { KEPT_REMEDIATION_ANNOTATIONS } from "../../../nodes/trim.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 
 /** The fields of a remediation CR of any kind that the detector keeps. */
@@ -72,16 +64,8 @@ export interface Remediation {
   timedOut: string | undefined;
 }
 
-const KEPT_ANNOTATIONS: readonly string[] = [
-  NODE_NAME,
-  TEMPLATE_NAME,
-  NHC_TIMED_OUT,
-  HEALTHY_DELAY,
-  OLD_REMEDIATION_CR,
-  CLONED_FROM_GROUP_KIND,
-  REFUSED,
-  SERVED_BY,
-];
+/** With those of the remediator, so that both halves share the metadata of a remediation. */
+const KEPT_ANNOTATIONS: readonly string[] = [...KEPT_REMEDIATION_ANNOTATIONS, REFUSED, SERVED_BY];
 /** How much of a remediator's message is kept. */
 const MESSAGE_LENGTH_MAX = 512;
 const SUCCEEDED = "Succeeded";

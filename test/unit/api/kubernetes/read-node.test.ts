@@ -82,6 +82,17 @@ describe("a Node of an untrusted API server", () => {
     assert.deepEqual(trimMeta(raw.metadata), known.metadata);
   });
 
+  it("metadata that has to be trimmed loses only what is not kept, and other metadata stays the same object", () => {
+    const owner = { apiVersion: "v1", kind: "Machine", name: "m1", uid: "u2" };
+    const metadata = { ...METADATA, annotations: { a: "1" }, ownerReferences: [owner] };
+    assert.equal(trimMeta(metadata), metadata);
+    assert.equal(trimMeta(metadata, ["a", "b"]), metadata);
+    assert.deepEqual(trimMeta({ ...metadata, selfLink: "x" } as typeof metadata), metadata);
+    assert.deepEqual(trimMeta(metadata, ["b"]), { ...metadata, annotations: {} });
+    const more = { ...metadata, ownerReferences: [{ ...owner, more: [[[]]] }] };
+    assert.deepEqual(trimMeta(more), metadata);
+  });
+
   it("a Node of an untrusted API server has marks that can be read and changed, whatever its status is", () => {
     const taint = { key: "node.kubernetes.io/out-of-service", effect: "NoExecute" };
     const { spec, status } = readNodeMarks(nodeOf({ spec: { taints: [taint] }, status: { conditions: [5] } }));
