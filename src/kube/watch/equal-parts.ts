@@ -2,8 +2,8 @@
 const DEPTH_MAX = 8;
 
 /**
- * Replaces the parts of `next` that equal those of `previous` by these, in place. Indexes and other memories keep names,
- * UIDs and other parts of earlier versions of an object, and the JSON parser makes new ones for each version.
+ * Replaces the parts of `next` that equal those of `previous` by these, in place. Indexes and other memories keep
+ * names, UIDs and other parts of earlier versions of an object, and the JSON parser makes new ones for each version.
  */
 export function keepEqualParts(next: object, previous: object): void {
   replaceEqual(next, previous, DEPTH_MAX);
