@@ -44,6 +44,11 @@ export interface Watched<T extends KubeObject> {
   readonly rewinds?: number;
   /** Calls `listener` with `added` for every object that exists already, and then for every change. */
   subscribe(listener: (change: Change<T>) => void): () => void;
+  /**
+   * Resolves once the view is as fresh as a list that is read now. Undefined for a view that does not watch. An open
+   * watch does not show that its view is fresh: it may be silent without an error.
+   */
+  refresh?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Resolves once `synced`. */
   whenSynced(signal: AbortSignal): Promise<void>;
 }

@@ -42,6 +42,21 @@ export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promi
   });
 }
 
+/** Waits for `event`; rejects with the signal's reason as soon as `signal` aborts. */
+export async function untilAborted(event: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) throw abortReason(signal);
+  let onAbort: () => void = () => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(abortReason(signal));
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    await Promise.race([event, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
 /** The reason of an aborted signal, as an Error in every case. */
 export function abortReason(signal: AbortSignal): Error {
   const reason: unknown = signal.reason;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { play } from "./explore/play.ts";
 import { scenario } from "./explore/scenarios.ts";
+import { createHealthCheck } from "./health-check.ts";
 import { World } from "./world.ts";
 
 describe("a watch that lags", () => {
@@ -32,4 +33,42 @@ describe("a watch that lags", () => {
       assert.deepEqual(violations, [], name);
     }
   });
+});
+
+describe("a silent watch that the detector and the remediator share", () => {
+  const CONTROL_PLANE = { "node-role.kubernetes.io/control-plane": "" };
+  const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
+  const silence = (world: World): void =>
+    world.server.faults.lagWatches({ client: "agent", pathPrefix: REMEDIATIONS }, Infinity);
+  const check = (world: World): void => {
+    const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "1s" }];
+    createHealthCheck(world, { strategy: { type: "Reboot" } }, { spec: { unhealthyConditions, minHealthy: 0 } });
+  };
+
+  it("a health check that begins while the watch of remediations is silent fences no second control plane node", () =>
+    World.run({ detector: true, labels: CONTROL_PLANE }, async (world) => {
+      silence(world);
+      await world.hang("n2");
+      world.remediate("n1");
+      check(world);
+      await world.clock.advance(20_000);
+      assert.equal(world.remediation("n2"), undefined, "n1 has a remediation");
+      world.server.faults.clear();
+    }));
+
+  // Decisions of the detector alone miss the remediation of n1. The remediator begins none that it does not see, and it
+  // sees both at the same time.
+  it("a silent watch of remediations does not let two control plane nodes be fenced at once, though both halves share it", () =>
+    World.run({ detector: true, labels: CONTROL_PLANE, hosts: ["n1", "n2", "n3"] }, async (world) => {
+      check(world);
+      await world.clock.advance(5_000);
+      silence(world);
+      world.remediate("n1");
+      await world.hang("n2");
+      await world.until("n2 has a remediation", () => world.remediation("n2") !== undefined);
+      assert.equal(world.remediation("n1")?.status, undefined, "no half has seen it");
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n2 ForceOff", "n2 On", "n1 ForceOff", "n1 On"]);
+      world.server.faults.clear();
+    }));
 });

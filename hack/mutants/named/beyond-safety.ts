@@ -155,6 +155,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "watched-by-ended-part",
       "ended-part-hears-on",
       "derived-again-for-each-reader",
+      "observer-joins-silent-watch",
       "unreadable-ends-reading",
       "news-told-twice",
     ],

@@ -6,6 +6,7 @@ const mutant = mutantsOf("src/kube");
 const KUBE_READING = "test/integration/kube-reading.test.ts";
 const WRITE_GUARDS = "test/unit/cli/write-guards.test.ts";
 const KEEP_WRITES = "test/unit/kube/unsent/keep-writes.test.ts";
+const STALE_SIM = "test/sim/stale.test.ts";
 const SHARED_WATCHES = "test/unit/kube/shared-watches.test.ts";
 const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
@@ -355,6 +356,57 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "      if (open.users > 0) return;\n",
     "",
     SHARED_WATCHES,
+  ),
+  mutant(
+    "joins-silent-watch",
+    "watch/shared-watches",
+    "a part that joins a shared watch late is synced only when the view is as fresh as a list",
+    "open.view.synced ? open.view.refresh?.(signal) : undefined",
+    "undefined as Promise<void> | undefined",
+    SHARED_WATCHES,
+    STALE_SIM,
+  ),
+  mutant(
+    "synced-before-fresh",
+    "watch/derived-view",
+    "a view does not say that it is synced before it is as fresh as a list",
+    "return this.#source.synced && this.#isFresh;",
+    "return this.#source.synced;",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "fresh-unwaited",
+    "watch/derived-view",
+    "a caller that waits for a view waits until it is as fresh as a list",
+    "if (this.#fresh !== undefined) await untilAborted(this.#fresh, signal);",
+    "",
+    SHARED_WATCHES,
+    STALE_SIM,
+  ),
+  mutant(
+    "list-begun-before-counts",
+    "watch/reflector",
+    "a list that began before a part joined does not make its view fresh",
+    "if (!this.#isListDue) this.#refreshing.release();",
+    "this.#refreshing.release();",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "list-fresh-for-ever",
+    "watch/reflector",
+    "only a list of the last 2 s makes a view fresh",
+    "if (this.#deps.clock.monotonicMs() - this.#listedMs <= FRESH_LIST_MS) return;",
+    "if (this.#store.synced) return;",
+    SHARED_WATCHES,
+    STALE_SIM,
+  ),
+  mutant(
+    "observer-joins-silent-watch",
+    "unsent/unsent-view",
+    "a part of an agent that only observes joins no stale view either",
+    "await this.#view.refresh?.(signal);",
+    "",
+    KEEP_WRITES,
   ),
   mutant(
     "restore-hidden-from-parts",

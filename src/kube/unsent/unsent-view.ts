@@ -78,6 +78,10 @@ export class UnsentView<T extends KubeObject> implements Watched<T> {
     return this.#view.whenSynced(signal);
   }
 
+  async refresh(signal: AbortSignal): Promise<void> {
+    await this.#view.refresh?.(signal);
+  }
+
   #close(): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }

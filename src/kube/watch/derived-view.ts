@@ -1,3 +1,4 @@
+import { untilAborted } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ObjectKey } from "../client.ts";
 import type { KubeErrorCode } from "../errors.ts";
@@ -7,8 +8,8 @@ import type { Change, Watched } from "../watched.ts";
 import { nameOf } from "../watched.ts";
 
 /**
- * A view of the same objects as another view, with what a further `trim` leaves of them. After `signal` aborts, its
- * listeners are not called any more, although the other view may go on.
+ * A view of the same objects as another view, with what a further `trim` leaves of them. It is not synced before
+ * `fresh` resolves. After `signal` aborts, its listeners are not called any more, although the other view may go on.
  */
 export class DerivedView<S extends KubeObject, T extends KubeObject> implements Watched<T> {
   readonly #source: Watched<S>;
@@ -17,17 +18,26 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
   readonly #signal: AbortSignal;
   /** What was derived from each object, so that all listeners and readers get the same one. */
   readonly #derived = new WeakMap<S, T | undefined>();
+  readonly #fresh: Promise<void> | undefined;
+  #isFresh: boolean;
 
   constructor(
     source: Watched<S>,
     { trim }: Pick<WatchOptions<T>, "trim">,
     logger: Pick<Logger, "error">,
     signal: AbortSignal,
+    fresh?: Promise<void>,
   ) {
     this.#source = source;
     this.#trim = trim;
     this.#logger = logger;
     this.#signal = signal;
+    this.#fresh = fresh;
+    this.#isFresh = fresh === undefined;
+    fresh?.then(
+      () => (this.#isFresh = true),
+      () => undefined,
+    );
   }
 
   get(key: ObjectKey): T | undefined {
@@ -47,7 +57,7 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
   }
 
   get synced(): boolean {
-    return this.#source.synced;
+    return this.#source.synced && this.#isFresh;
   }
 
   get lastContactMs(): number {
@@ -86,8 +96,9 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
     };
   }
 
-  whenSynced(signal: AbortSignal): Promise<void> {
-    return this.#source.whenSynced(signal);
+  async whenSynced(signal: AbortSignal): Promise<void> {
+    await this.#source.whenSynced(signal);
+    if (this.#fresh !== undefined) await untilAborted(this.#fresh, signal);
   }
 
   #derive(from: S): T | undefined {

@@ -21,6 +21,7 @@ import { parseWatchEvent } from "../answers/watch-event.ts";
 import type { Watched } from "../watched.ts";
 import { WatchedStore } from "./watched-store.ts";
 import { SilenceGuard } from "./silence-guard.ts";
+import { Waiters } from "./waiters.ts";
 
 /** The deadline of one page of a list. */
 const PAGE_TIMEOUT_MS = 30_000;
@@ -56,6 +57,8 @@ const SILENT_WATCHES_MAX = 2;
  * restored), the collection is listed again.
  */
 const REFUSED_WATCHES_MAX = 3;
+/** A list that began in this time need not be repeated for a part that needs a fresh view: a watch may be as late. */
+const FRESH_LIST_MS = 2_000;
 
 export interface ReflectorDeps {
   transport: KubeTransport;
@@ -79,7 +82,9 @@ export function startReflector<T extends KubeObject>(
 ): Watched<T> {
   const logger = deps.logger.child({ watch: describeCollection(options.type, options.namespace) });
   const store = new WatchedStore<T>(options.trim, logger, deps.budget);
-  void new Reflector({ ...deps, logger }, options, store).run(signal);
+  const reflector = new Reflector({ ...deps, logger }, options, store);
+  store.refresh = (waiting) => reflector.refresh(waiting);
+  void reflector.run(signal);
   return store;
 }
 
@@ -103,6 +108,13 @@ class Reflector<T extends KubeObject> {
   /** The last known version of the collection, also while a list is due. */
   #lastVersion: string | undefined;
   #reported: KubeErrorCode | undefined;
+  /** When the list in the view began. */
+  #listedMs = Number.NEGATIVE_INFINITY;
+  /** Whether `refresh` waits for a list that has not begun. */
+  #isListDue = false;
+  readonly #refreshing = new Waiters();
+  /** Ends the open watch. */
+  #silence: SilenceGuard | undefined;
 
   constructor(deps: ReflectorDeps, options: WatchOptions<T>, store: WatchedStore<T>) {
     this.#deps = deps;
@@ -117,15 +129,27 @@ class Reflector<T extends KubeObject> {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
+        if (this.#isListDue) this.#version = undefined;
         if (this.#hasBroken && this.#version !== undefined) await this.#compare(this.#version, signal);
         this.#version ??= await this.#list(signal);
-        await this.#watch(this.#version, signal);
+        if (!this.#isListDue) await this.#watch(this.#version, signal);
       } catch (error) {
         if (signal.aborted) return;
         this.#onFailure(error);
         await this.#pause(isKubeError(error) ? error.retryAfterMs : undefined, signal);
       }
     }
+  }
+
+  /**
+   * Lists the collection again, unless the list in the view has just been read. The open watch ends at once, because
+   * it may be silent. Calls that wait for the same list share it.
+   */
+  async refresh(signal: AbortSignal): Promise<void> {
+    if (this.#deps.clock.monotonicMs() - this.#listedMs <= FRESH_LIST_MS) return;
+    this.#isListDue = true;
+    this.#silence?.end();
+    await this.#refreshing.wait(signal);
   }
 
   /**
@@ -160,6 +184,8 @@ class Reflector<T extends KubeObject> {
       return answer;
     };
     const { budget, clock } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    this.#isListDue = false;
     const holding = new HeldSize(budget);
     const collect = (items: readonly KubeObject[]): void => {
       for (const raw of items) {
@@ -189,6 +215,9 @@ class Reflector<T extends KubeObject> {
     this.#lastVersion = version;
     this.#store.replace(objects);
     this.#store.version = version;
+    this.#listedMs = beganMs;
+    // A call that came amid this list waits for the next one, and so do the others.
+    if (!this.#isListDue) this.#refreshing.release();
     return version;
   }
 
@@ -199,6 +228,7 @@ class Reflector<T extends KubeObject> {
     const openedMs = clock.monotonicMs();
     const path = `${collectionPath(this.#options.type, this.#options.namespace)}?${this.#watchQuery(version)}`;
     const silence = new SilenceGuard(clock, () => Math.max(openedMs, this.#store.lastContactMs), signal);
+    this.#silence = silence;
     try {
       const request = { method: "GET", path, lane: "watch", timeoutMs: WATCH_HEADERS_TIMEOUT_MS } as const;
       const stream = await transport.stream(request, silence.signal);
@@ -217,6 +247,7 @@ class Reflector<T extends KubeObject> {
       }
     } catch (error) {
       if (!silence.signal.aborted) throw error;
+      if (this.#isListDue && !signal.aborted) return;
       if (!signal.aborted) this.#onSilence();
       throw abortReason(silence.signal);
     } finally {

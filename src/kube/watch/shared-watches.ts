@@ -47,6 +47,8 @@ class SharedWatch {
 
   /**
    * A part with the `trim` of the collection gets the view of the watch itself, which goes on until no part uses it.
+   * A part that begins after the first list waits until the view is as fresh as a list of its own: the watch may have
+   * been silent for minutes.
    *
    * @param signal ends the use of the watch.
    */
@@ -60,8 +62,11 @@ class SharedWatch {
       open.stop.abort(abortReason(signal));
     };
     signal.addEventListener("abort", leave, { once: true });
-    if (options.trim === this.#options.trim) return open.view as Watched<T>;
-    return new DerivedView(open.view, options, this.#runtime.logger, signal);
+    const fresh = open.view.synced ? open.view.refresh?.(signal) : undefined;
+    const isSame = options.trim === this.#options.trim;
+    if (isSame && fresh === undefined) return open.view as Watched<T>;
+    const kept = isSame ? { trim: (object: KubeObject) => object as T } : options;
+    return new DerivedView(open.view, kept, this.#runtime.logger, signal, fresh);
   }
 
   #start(): OpenWatch {

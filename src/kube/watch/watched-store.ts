@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "../../telemetry/logger.ts";
-import { abortReason } from "../../runtime/clock.ts";
 import type { ObjectKey } from "../client.ts";
 import type { KubeErrorCode } from "../errors.ts";
 import type { ReadBudget } from "../answers/read-budget.ts";
@@ -10,6 +9,7 @@ import { keepEqualParts } from "./equal-parts.ts";
 import { isLaterVersion } from "./resource-version.ts";
 import type { Change, Watched } from "../watched.ts";
 import { keyOf, keyText } from "../watched.ts";
+import { Waiters } from "./waiters.ts";
 
 type Listener<T> = (change: Change<T>) => void;
 
@@ -19,7 +19,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   readonly #logger: Logger;
   #objects = new Map<string, T>();
   readonly #listeners = new Set<Listener<T>>();
-  readonly #waiting = new Set<() => void>();
+  readonly #syncing = new Waiters();
   #synced = false;
   readonly #budget: ReadBudget | undefined;
   #holding: HeldSize;
@@ -36,6 +36,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   problem: string | undefined = undefined;
   /** Set by the reflector. */
   problemCode: KubeErrorCode | undefined = undefined;
+  /** Set by the reflector. */
+  refresh: Watched<T>["refresh"] = undefined;
 
   constructor(trim: (raw: KubeObject) => T | undefined, logger: Logger, budget?: ReadBudget) {
     this.#trim = trim;
@@ -73,27 +75,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     };
   }
 
-  whenSynced(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#synced) {
-        resolve();
-        return;
-      }
-      if (signal.aborted) {
-        reject(abortReason(signal));
-        return;
-      }
-      const onSynced = (): void => {
-        signal.removeEventListener("abort", onAbort);
-        resolve();
-      };
-      const onAbort = (): void => {
-        this.#waiting.delete(onSynced);
-        reject(abortReason(signal));
-      };
-      this.#waiting.add(onSynced);
-      signal.addEventListener("abort", onAbort, { once: true });
-    });
+  async whenSynced(signal: AbortSignal): Promise<void> {
+    if (!this.#synced) await this.#syncing.wait(signal);
   }
 
   /**
@@ -147,8 +130,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     this.#unreadable = 0;
     this.#synced = true;
     this.#notifyAll([...deletions, ...others]);
-    for (const onSynced of this.#waiting) onSynced();
-    this.#waiting.clear();
+    this.#syncing.release();
   }
 
   /** Applies an ADDED or MODIFIED event. It ignores versions that are not later than the one in the view. */

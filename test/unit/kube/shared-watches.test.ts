@@ -176,6 +176,136 @@ describe("parts that share a watch", () => {
   });
 });
 
+describe("a part that joins a shared watch late", () => {
+  /** A list with an object that the watch does not report. */
+  const listMore = (): void => {
+    transport.onList = () => listAnswer(20, [nodeObject("a", "ua", 5), nodeObject("c", "uc", 15)]);
+  };
+
+  /** Begins a shared watch that has been silent for 10 s. */
+  async function fallSilent(): Promise<[Watched<KubeObject>, AbortController]> {
+    const [whole, part] = join(keepAll);
+    await settle();
+    await clock.advance(10_000);
+    listMore();
+    return [whole, part];
+  }
+
+  /** Lets the next list wait until the returned function answers it. */
+  function holdList(): () => void {
+    const send = transport.send.bind(transport);
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    transport.send = async (request) => {
+      transport.send = send;
+      const list = await send(request);
+      await held;
+      return list;
+    };
+    return release;
+  }
+
+  for (const [how, trim] of [
+    ["with another trim", nameOnly],
+    ["with the same trim", keepAll],
+  ] as const) {
+    it(`a part that joins a silent watch late ${how} sees what a list shows, and so do the others then`, async () => {
+      const [whole] = await fallSilent();
+      const silent = transport.watch;
+      const [late, part] = join<KubeObject>(trim);
+      assert.equal(late.synced, false);
+      await late.whenSynced(part.signal);
+      assert.deepEqual([late.synced, uids(late), uids(whole)], [true, ["ua", "uc"], ["ua", "uc"]]);
+      await settle();
+      assert.deepEqual([silent.aborted, transport.watches.length], [true, 2]);
+      assert.equal(transport.watch.query.get("resourceVersion"), "20");
+      transport.watch.event("DELETED", nodeObject("a", "ua", 21));
+      await settle();
+      assert.deepEqual([uids(late), uids(whole), whole.problem, log.lines], [["uc"], ["uc"], undefined, []]);
+    });
+  }
+
+  it("parts that join a shared watch late at the same time share one list", async () => {
+    await fallSilent();
+    const late = [join(nameOnly), join(keepAll), join(nameOnly)];
+    await Promise.all(late.map(([view, part]) => view.whenSynced(part.signal)));
+    assert.deepEqual([transport.lists.length, transport.watches.length], [2, 2]);
+  });
+
+  it("a part that joins a shared watch amid a list waits for the next list, which shows what was stored before", async () => {
+    await fallSilent();
+    const answer = holdList();
+    const [early] = join(nameOnly);
+    await settle();
+    const [late, part] = join(nameOnly);
+    const shown = late.whenSynced(part.signal).then(() => uids(late));
+    transport.onList = () => listAnswer(30, [nodeObject("d", "ud", 25)]);
+    answer();
+    assert.deepEqual(await shown, ["ud"]);
+    await settle();
+    assert.deepEqual([early.synced, transport.lists.length], [true, 3]);
+    assert.equal(transport.watches.length, 2, "no watch is opened in between");
+  });
+
+  it("a part that joins a shared watch late is not synced while the list fails, and the others keep what they know", async () => {
+    const [whole] = await fallSilent();
+    transport.onList = () => answer(503, failure(503, "ServiceUnavailable", "no etcd"));
+    const [late] = join(nameOnly);
+    await clock.advance(60_000);
+    assert.deepEqual([late.synced, uids(whole)], [false, ["ua", "ub"]]);
+    assert.match(late.problem ?? "", /no etcd/);
+    listMore();
+    await clock.advance(20_000);
+    assert.deepEqual([late.synced, uids(late), late.problem], [true, ["ua", "uc"], undefined]);
+  });
+
+  it("a part that joins a shared watch late may end while it waits for the list: the watch goes on for the others", async () => {
+    const [whole] = await fallSilent();
+    const answer = holdList();
+    const [late, part] = join(nameOnly);
+    const waiting = assert.rejects(late.whenSynced(part.signal), /enough/);
+    await settle();
+    part.abort(new Error("enough"));
+    await waiting;
+    answer();
+    await settle();
+    assert.deepEqual([late.synced, uids(whole), transport.watch.aborted], [false, ["ua", "uc"], false]);
+  });
+
+  it("a part that joins a shared watch late gets its list although all others end meanwhile", async () => {
+    const [, first] = await fallSilent();
+    const answer = holdList();
+    const [late] = join(nameOnly);
+    await settle();
+    first.abort(new Error("over"));
+    answer();
+    await settle();
+    assert.deepEqual([late.synced, uids(late), transport.watch.aborted], [true, ["ua", "uc"], false]);
+  });
+
+  it("a part that joins a shared watch within 2 s after its list began needs no other list", async () => {
+    join(keepAll);
+    await settle();
+    await clock.advance(2_000);
+    const [late] = join(nameOnly);
+    await settle();
+    assert.deepEqual([late.synced, uids(late), transport.lists.length], [true, ["ua", "ub"], 1]);
+    await clock.advance(1);
+    const [later] = join(nameOnly);
+    assert.equal(later.synced, false);
+    await settle();
+    assert.deepEqual([later.synced, transport.lists.length], [true, 2]);
+  });
+
+  it("a part that joins a shared watch late may show that the API server has gone back: all parts notice it", async () => {
+    const [whole] = await fallSilent();
+    transport.onList = () => listAnswer(4, [nodeObject("a", "ua", 3)]);
+    const [late, part] = join(nameOnly);
+    await late.whenSynced(part.signal);
+    assert.deepEqual([whole.rewinds, late.rewinds, uids(whole), uids(late)], [1, 1, ["ua"], ["ua"]]);
+  });
+});
+
 describe("a view that is derived from a shared watch", () => {
   it("a view that is derived from a shared watch is whole before its first listener hears of a list", async () => {
     const [named] = join(nameOnly);

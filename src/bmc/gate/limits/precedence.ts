@@ -1,4 +1,4 @@
-import { abortReason, sleep } from "../../../runtime/clock.ts";
+import { abortReason, sleep, untilAborted } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
 /**
@@ -120,20 +120,5 @@ export class Precedence {
     if (calls.count > 0) return;
     this.#calls.delete(key);
     calls.settle();
-  }
-}
-
-/** Waits for `event`, or until `signal` aborts. */
-async function untilAborted(event: Promise<void>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) throw abortReason(signal);
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(abortReason(signal));
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    await Promise.race([event, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }

@@ -8,6 +8,7 @@ import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { KubeObject } from "../../../../src/kube/resource.ts";
 import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
 import { keepWrites } from "../../../../src/kube/unsent/keep-writes.ts";
+import { shareWatches } from "../../../../src/kube/watch/shared-watches.ts";
 import type { Change, Watched } from "../../../../src/kube/watched.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
@@ -83,6 +84,18 @@ describe("a runtime that keeps its writes", () => {
     assert.deepEqual(changes, ["added 1", "updated 2", "updated 2", "deleted 2"]);
     assert.deepEqual(writes, []);
     assert.equal(server.collection(MAPS).get(KEY), undefined);
+  });
+
+  it("a runtime that keeps its writes shows a part that joins a shared watch late what the API server has now", async () => {
+    const shared = shareWatches(kept, [{ type: MAPS, trim: (raw) => raw }]);
+    shared.watch<Map>({ type: MAPS, trim: (raw) => raw }, stop.signal);
+    await clock.advance(10_000);
+    server.faults.lagWatches({ client: "test" }, Infinity);
+    server.collection(MAPS).create({ metadata: KEY, data: { a: "0" } });
+    const late = shared.watch<Map>({ type: MAPS, trim: (raw) => raw }, stop.signal);
+    await call(late.whenSynced(stop.signal));
+    assert.deepEqual(late.get(KEY)?.data, { a: "0" });
+    server.faults.clear();
   });
 
   it("a runtime that keeps its writes forgets those to an object of the API server as soon as another writer changes it", async () => {
