@@ -45,8 +45,8 @@ export interface Watched<T extends KubeObject> {
   /** Calls `listener` with `added` for every object that exists already, and then for every change. */
   subscribe(listener: (change: Change<T>) => void): () => void;
   /**
-   * Resolves once the view is as fresh as a list that is read now. Undefined for a view that does not watch. An open
-   * watch does not show that its view is fresh: it may be silent without an error.
+   * Resolves once the view is as fresh as a list that is read now: an open watch may be silent without an error.
+   * Undefined for a view that does not watch.
    */
   refresh?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Resolves once `synced`. */

@@ -16,12 +16,11 @@ import { EventAllowance, HeldSize, overBudget, WorkAllowance } from "../answers/
 import type { KubeObject } from "../resource.ts";
 import type { WatchOptions } from "../runtime.ts";
 import type { KubeTransport, TransportResponse, TransportStream } from "../transport.ts";
-import { isEarlierVersion } from "./resource-version.ts";
+import { isEarlierVersion, reachesVersion } from "./resource-version.ts";
 import { parseWatchEvent } from "../answers/watch-event.ts";
 import type { Watched } from "../watched.ts";
 import { WatchedStore } from "./watched-store.ts";
 import { SilenceGuard } from "./silence-guard.ts";
-import { Waiters } from "./waiters.ts";
 
 /** The deadline of one page of a list. */
 const PAGE_TIMEOUT_MS = 30_000;
@@ -108,11 +107,8 @@ class Reflector<T extends KubeObject> {
   /** The last known version of the collection, also while a list is due. */
   #lastVersion: string | undefined;
   #reported: KubeErrorCode | undefined;
-  /** When the list in the view began. */
+  /** When the last list began that the view shows. */
   #listedMs = Number.NEGATIVE_INFINITY;
-  /** Whether `refresh` waits for a list that has not begun. */
-  #isListDue = false;
-  readonly #refreshing = new Waiters();
   /** Ends the open watch. */
   #silence: SilenceGuard | undefined;
 
@@ -129,27 +125,32 @@ class Reflector<T extends KubeObject> {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        if (this.#isListDue) this.#version = undefined;
         if (this.#hasBroken && this.#version !== undefined) await this.#compare(this.#version, signal);
-        this.#version ??= await this.#list(signal);
-        if (!this.#isListDue) await this.#watch(this.#version, signal);
+        if (this.#version === undefined) await this.#list(signal);
+        if (this.#version !== undefined) await this.#watch(this.#version, signal);
       } catch (error) {
         if (signal.aborted) return;
         this.#onFailure(error);
-        await this.#pause(isKubeError(error) ? error.retryAfterMs : undefined, signal);
+        await this.#pause(error, signal);
       }
     }
   }
 
   /**
-   * Lists the collection again, unless the list in the view has just been read. The open watch ends at once, because
-   * it may be silent. Calls that wait for the same list share it.
+   * Lists the collection, because the open watch may be silent, and tries again until that succeeds. The watch goes on
+   * meanwhile: other parts depend on it, and the list may fail.
    */
   async refresh(signal: AbortSignal): Promise<void> {
-    if (this.#deps.clock.monotonicMs() - this.#listedMs <= FRESH_LIST_MS) return;
-    this.#isListDue = true;
-    this.#silence?.end();
-    await this.#refreshing.wait(signal);
+    const { clock, logger } = this.#deps;
+    for (let failures = 0; clock.monotonicMs() - this.#listedMs > FRESH_LIST_MS; failures += 1) {
+      try {
+        return await this.#list(signal);
+      } catch (error) {
+        if (signal.aborted) throw error;
+        if (failures === 0) logger.warn({ err: error }, "cannot list for a part that begins, trying again");
+        await this.#wait(failures, error, signal);
+      }
+    }
   }
 
   /**
@@ -173,7 +174,8 @@ class Reflector<T extends KubeObject> {
     }
   }
 
-  async #list(signal: AbortSignal): Promise<string> {
+  /** Lists the collection. Ends the open watch unless it was faster than the list. */
+  async #list(signal: AbortSignal): Promise<void> {
     const what = `list ${this.#collection}`;
     const { type, trim: _trim, ...selection } = this.#options;
     const objects: T[] = [];
@@ -185,7 +187,7 @@ class Reflector<T extends KubeObject> {
     };
     const { budget, clock } = this.#deps;
     const beganMs = clock.monotonicMs();
-    this.#isListDue = false;
+    const lastVersion = this.#lastVersion;
     const holding = new HeldSize(budget);
     const collect = (items: readonly KubeObject[]): void => {
       for (const raw of items) {
@@ -204,21 +206,19 @@ class Reflector<T extends KubeObject> {
             ? overBudget(what, `its pages took more than ${budget.listMs} ms`)
             : error;
         }));
-    this.#store.lastContactMs = this.#deps.clock.monotonicMs();
-    if (this.#lastVersion !== undefined && isEarlierVersion(version, this.#lastVersion)) {
-      this.#deps.logger.warn(
-        { version, lastVersion: this.#lastVersion },
-        "the API server has gone back to an earlier state",
-      );
+    this.#store.lastContactMs = clock.monotonicMs();
+    this.#listedMs = beganMs;
+    if (lastVersion !== undefined && isEarlierVersion(version, lastVersion)) {
+      this.#deps.logger.warn({ version, lastVersion }, "the API server has gone back to an earlier state");
       this.#store.rewinds += 1;
+    } else if (this.#version !== undefined && reachesVersion(this.#version, version)) {
+      return;
     }
+    this.#silence?.end();
+    this.#version = version;
     this.#lastVersion = version;
     this.#store.replace(objects);
     this.#store.version = version;
-    this.#listedMs = beganMs;
-    // A call that came amid this list waits for the next one, and so do the others.
-    if (!this.#isListDue) this.#refreshing.release();
-    return version;
   }
 
   /** Watches on one connection until the server ends it. @throws KubeError if it ends in any other way. */
@@ -236,6 +236,7 @@ class Reflector<T extends KubeObject> {
       this.#onWatching();
       const splitter = new LineSplitter(this.#deps.budget?.lineLength ?? LINE_LENGTH_MAX);
       for await (const chunk of stream.body) {
+        if (silence.signal.aborted) throw abortReason(silence.signal);
         this.#allowance?.take(what, 0, chunk.length);
         this.#work.run(what, () => {
           for (const line of splitter.push(chunk)) {
@@ -247,9 +248,12 @@ class Reflector<T extends KubeObject> {
       }
     } catch (error) {
       if (!silence.signal.aborted) throw error;
-      if (this.#isListDue && !signal.aborted) return;
-      if (!signal.aborted) this.#onSilence();
-      throw abortReason(silence.signal);
+      const reason = abortReason(silence.signal);
+      if (signal.aborted) throw reason;
+      // A list has replaced what this watch would still show.
+      if (silence.hasEnded) return;
+      this.#onSilence();
+      throw reason;
     } finally {
       silence.end();
     }
@@ -352,14 +356,21 @@ class Reflector<T extends KubeObject> {
     this.#deps.logger.warn({ err: error, synced: this.#store.synced }, "cannot list or watch, trying again");
   }
 
-  async #pause(retryAfterMs: number | undefined, signal: AbortSignal): Promise<void> {
-    const { clock, random } = this.#deps;
-    const ownMs = backoffMs(random, BACKOFF_MIN_MS, BACKOFF_MAX_MS, this.#failures);
+  async #pause(error: unknown, signal: AbortSignal): Promise<void> {
+    const failures = this.#failures;
     this.#failures += 1;
     try {
-      await sleep(clock, Math.max(ownMs, retryAfterMs ?? 0), signal);
+      await this.#wait(failures, error, signal);
     } catch {
       // The signal aborted, so `run` ends.
     }
+  }
+
+  /** Waits before another try, as long as the API server asks for, or longer. */
+  #wait(failures: number, error: unknown, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#deps;
+    const retryAfterMs = isKubeError(error) ? (error.retryAfterMs ?? 0) : 0;
+    const ownMs = backoffMs(random, BACKOFF_MIN_MS, BACKOFF_MAX_MS, failures);
+    return sleep(clock, Math.max(ownMs, retryAfterMs), signal);
   }
 }

@@ -21,6 +21,7 @@ export class SilenceGuard {
   readonly #controller = new AbortController();
   readonly #onAbort: () => void;
   #timer: { cancel(): void } | undefined;
+  #hasEnded = false;
 
   constructor(clock: Clock, lastReceivedMs: () => number, parent: AbortSignal) {
     this.#clock = clock;
@@ -36,7 +37,13 @@ export class SilenceGuard {
     return this.#controller.signal;
   }
 
+  /** Whether `end` was called. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
   end(): void {
+    this.#hasEnded = true;
     this.#timer?.cancel();
     this.#parent.removeEventListener("abort", this.#onAbort);
     // This also closes the connection if it is still open.

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "../../telemetry/logger.ts";
+import { abortReason } from "../../runtime/clock.ts";
 import type { ObjectKey } from "../client.ts";
 import type { KubeErrorCode } from "../errors.ts";
 import type { ReadBudget } from "../answers/read-budget.ts";
@@ -9,7 +10,6 @@ import { keepEqualParts } from "./equal-parts.ts";
 import { isLaterVersion } from "./resource-version.ts";
 import type { Change, Watched } from "../watched.ts";
 import { keyOf, keyText } from "../watched.ts";
-import { Waiters } from "./waiters.ts";
 
 type Listener<T> = (change: Change<T>) => void;
 
@@ -19,7 +19,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   readonly #logger: Logger;
   #objects = new Map<string, T>();
   readonly #listeners = new Set<Listener<T>>();
-  readonly #syncing = new Waiters();
+  readonly #waiting = new Set<() => void>();
   #synced = false;
   readonly #budget: ReadBudget | undefined;
   #holding: HeldSize;
@@ -75,8 +75,27 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     };
   }
 
-  async whenSynced(signal: AbortSignal): Promise<void> {
-    if (!this.#synced) await this.#syncing.wait(signal);
+  whenSynced(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#synced) {
+        resolve();
+        return;
+      }
+      if (signal.aborted) {
+        reject(abortReason(signal));
+        return;
+      }
+      const onSynced = (): void => {
+        signal.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      const onAbort = (): void => {
+        this.#waiting.delete(onSynced);
+        reject(abortReason(signal));
+      };
+      this.#waiting.add(onSynced);
+      signal.addEventListener("abort", onAbort, { once: true });
+    });
   }
 
   /**
@@ -130,7 +149,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     this.#unreadable = 0;
     this.#synced = true;
     this.#notifyAll([...deletions, ...others]);
-    this.#syncing.release();
+    for (const onSynced of this.#waiting) onSynced();
+    this.#waiting.clear();
   }
 
   /** Applies an ADDED or MODIFIED event. It ignores versions that are not later than the one in the view. */

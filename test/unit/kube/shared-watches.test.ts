@@ -225,38 +225,99 @@ describe("a part that joins a shared watch late", () => {
     });
   }
 
-  it("parts that join a shared watch late at the same time share one list", async () => {
+  it("parts that join a shared watch late at the same time are all synced, and the watch is opened again once", async () => {
     await fallSilent();
     const late = [join(nameOnly), join(keepAll), join(nameOnly)];
     await Promise.all(late.map(([view, part]) => view.whenSynced(part.signal)));
-    assert.deepEqual([transport.lists.length, transport.watches.length], [2, 2]);
+    await settle();
+    assert.deepEqual(
+      late.map(([view]) => uids(view)),
+      late.map(() => ["ua", "uc"]),
+    );
+    assert.equal(transport.watches.length, 2);
   });
 
-  it("a part that joins a shared watch amid a list waits for the next list, which shows what was stored before", async () => {
+  it("a part that joins a shared watch amid a list of another part shows what was stored before it joined", async () => {
     await fallSilent();
     const answer = holdList();
     const [early] = join(nameOnly);
     await settle();
-    const [late, part] = join(nameOnly);
-    const shown = late.whenSynced(part.signal).then(() => uids(late));
     transport.onList = () => listAnswer(30, [nodeObject("d", "ud", 25)]);
+    const [late, part] = join(nameOnly);
+    await late.whenSynced(part.signal);
+    assert.deepEqual([uids(late), early.synced], [["ud"], false]);
     answer();
-    assert.deepEqual(await shown, ["ud"]);
     await settle();
-    assert.deepEqual([early.synced, transport.lists.length], [true, 3]);
-    assert.equal(transport.watches.length, 2, "no watch is opened in between");
+    assert.deepEqual([early.synced, uids(early), uids(late)], [true, ["ud"], ["ud"]], "the later list counts");
+    assert.deepEqual([transport.watches.length, transport.watch.query.get("resourceVersion")], [2, "30"]);
   });
 
-  it("a part that joins a shared watch late is not synced while the list fails, and the others keep what they know", async () => {
+  it("a part that joins a shared watch while it is listed again after an error shows what was stored before it joined", async () => {
+    const [whole] = await fallSilent();
+    const answer = holdList();
+    transport.watch.event("ERROR", failure(410, "Expired", "too old"));
+    await clock.advance(3_000);
+    transport.onList = () => listAnswer(30, [nodeObject("d", "ud", 25)]);
+    const [late, part] = join(nameOnly);
+    await late.whenSynced(part.signal);
+    answer();
+    await settle();
+    assert.deepEqual([uids(late), uids(whole), transport.watches.length], [["ud"], ["ud"], 2]);
+    assert.equal(transport.watch.query.get("resourceVersion"), "30");
+  });
+
+  it("a part that joins a shared watch late is not synced while the list fails, and the watch goes on for the others", async () => {
     const [whole] = await fallSilent();
     transport.onList = () => answer(503, failure(503, "ServiceUnavailable", "no etcd"));
     const [late] = join(nameOnly);
-    await clock.advance(60_000);
-    assert.deepEqual([late.synced, uids(whole)], [false, ["ua", "ub"]]);
-    assert.match(late.problem ?? "", /no etcd/);
+    await clock.advance(30_000);
+    transport.watch.event("ADDED", nodeObject("d", "ud", 11));
+    await clock.advance(30_000);
+    assert.deepEqual([late.synced, uids(whole), whole.problem], [false, ["ua", "ub", "ud"], undefined]);
+    assert.deepEqual([transport.lists.length < 15, transport.watches.length], [true, 1]);
+    assert.deepEqual(
+      log.lines.map(({ msg }) => msg),
+      ["cannot list for a part that begins, trying again"],
+    );
     listMore();
     await clock.advance(20_000);
-    assert.deepEqual([late.synced, uids(late), late.problem], [true, ["ua", "uc"], undefined]);
+    assert.deepEqual([late.synced, uids(late)], [true, ["ua", "uc"]]);
+  });
+
+  it("a part that joins a shared watch late and whose list takes long lists once", async () => {
+    await fallSilent();
+    const answer = holdList();
+    const [late] = join(nameOnly);
+    await clock.advance(5_000);
+    answer();
+    await settle();
+    assert.deepEqual([late.synced, transport.lists.length], [true, 2]);
+  });
+
+  it("a part that joins a shared watch late does not set back what the watch shows before the list is read", async () => {
+    const [whole] = await fallSilent();
+    transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 6)]);
+    const answer = holdList();
+    const [late, part] = join(nameOnly);
+    await settle();
+    transport.watch.event("DELETED", nodeObject("b", "ub", 11));
+    await settle();
+    answer();
+    await late.whenSynced(part.signal);
+    assert.deepEqual([uids(late), uids(whole), whole.version, whole.rewinds], [["ua"], ["ua"], "11", 0]);
+    await settle();
+    assert.equal(transport.watches.length, 1, "the watch works");
+  });
+
+  it("a part that joins a shared watch late is not shown what the old watch still delivers after the list", async () => {
+    await fallSilent();
+    const old = transport.watch;
+    const [late] = join(nameOnly);
+    late.subscribe(({ object }) => {
+      if (object.metadata.uid === "uc") old.event("MODIFIED", nodeObject("b", "ub", 12));
+    });
+    await settle();
+    assert.deepEqual([uids(late), late.version], [["ua", "uc"], "20"]);
   });
 
   it("a part that joins a shared watch late may end while it waits for the list: the watch goes on for the others", async () => {
@@ -269,7 +330,9 @@ describe("a part that joins a shared watch late", () => {
     await waiting;
     answer();
     await settle();
-    assert.deepEqual([late.synced, uids(whole), transport.watch.aborted], [false, ["ua", "uc"], false]);
+    transport.watch.event("ADDED", nodeObject("d", "ud", 21));
+    await settle();
+    assert.deepEqual([whole.get({ name: "d" })?.metadata.uid, transport.watch.aborted], ["ud", false]);
   });
 
   it("a part that joins a shared watch late gets its list although all others end meanwhile", async () => {
