@@ -1,6 +1,6 @@
 import { abortReason } from "./clock.ts";
 
-/** Lets at most `max` callers in at a time, in the order of arrival. */
+/** Lets at most `max` pieces of work run at a time, in the order of arrival. */
 export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -9,17 +9,23 @@ export class Semaphore {
     this.#free = max;
   }
 
-  /** @returns the function that lets the next caller in; call it once. @throws the reason of `signal` if it aborts. */
-  async enter(signal: AbortSignal): Promise<() => void> {
+  /**
+   * Runs `work` as soon as fewer than `max` others run.
+   *
+   * @throws the reason of `signal` if it aborts before `work` starts, otherwise what `work` throws.
+   */
+  async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (signal.aborted) throw abortReason(signal);
     if (this.#free > 0) this.#free -= 1;
     else await this.#turn(signal);
-    return () => {
+    try {
+      return await work();
+    } finally {
       const [next] = this.#waiting;
-      // The next caller takes over without an increment, so that no other one comes in between.
+      // The next one takes over without an increment, so that no other one comes in between.
       if (next !== undefined) next();
       else this.#free += 1;
-    };
+    }
   }
 
   #turn(signal: AbortSignal): Promise<void> {

@@ -34,16 +34,13 @@ export function limitConnections(inner: KubeTransport, clock: Clock, connections
       const { method, path, timeoutMs, lane } = request;
       const what = `${method} ${path}`;
       try {
-        return await withDeadline(clock, what, timeoutMs, signal, async (bounded) => {
-          const leave = await limitOf(lane).enter(bounded);
-          try {
+        return await withDeadline(clock, what, timeoutMs, signal, (bounded) =>
+          limitOf(lane).run(bounded, async () => {
             onSent?.(request, clock.monotonicMs() - askedMs);
             if (callMs() > 0) await sleep(clock, callMs(), bounded);
             return await inner.send({ ...request, timeoutMs: timeoutMs - (clock.monotonicMs() - askedMs) }, bounded);
-          } finally {
-            leave();
-          }
-        });
+          }),
+        );
       } catch (error) {
         if (error instanceof DeadlineError) throw new KubeError("Timeout", error.message, { cause: error });
         if (signal.aborted && !(error instanceof KubeError)) throw new KubeError("Aborted", what, { cause: error });

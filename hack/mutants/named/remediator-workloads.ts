@@ -42,8 +42,8 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
     "release-goes-on-after-failure",
     "effects/objects/release-pods",
     "after a failed call, a release ends no further pod, because its time is no longer bounded",
-    "if (bounded.aborted || failures.length > 0) return;",
-    "if (bounded.aborted) return;",
+    "(): boolean => bounded.aborted || failures.length > 0;",
+    "(): boolean => bounded.aborted;",
     RELEASE,
   ),
   mutant(

@@ -1,13 +1,13 @@
 import { BmcError } from "../../interface/errors.ts";
-import { abortReason } from "../../../runtime/clock.ts";
+import { Semaphore } from "../../../runtime/semaphore.ts";
 
 /** How many calls may wait under one key. A further call is refused. */
 const WAITING_MAX = 64;
 
 interface Calls {
-  running: number;
-  /** Starts the calls that wait, in the order of arrival. */
-  readonly waiting: (() => void)[];
+  readonly limit: Semaphore;
+  /** How many calls run or wait. */
+  count: number;
 }
 
 /**
@@ -21,45 +21,23 @@ export class CallLimits {
    * Runs `work` as soon as fewer than `callsMax` other calls run under `key`. The wait ends with `signal`, so it counts
    * towards the deadline of the caller.
    *
+   * @param callsMax is the same for all calls under one key.
    * @param what names the call in the error.
    * @throws BmcError Busy if too many calls wait already; the reason of `signal` if it aborts before `work` starts;
    * otherwise what `work` throws.
    */
   async run<T>(key: string, callsMax: number, what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const calls = this.#byKey.get(key) ?? { running: 0, waiting: [] };
+    const calls = this.#byKey.get(key) ?? { limit: new Semaphore(callsMax), count: 0 };
+    if (calls.count >= callsMax + WAITING_MAX) {
+      throw new BmcError("Busy", `${what}: ${WAITING_MAX} calls to this BMC wait already`);
+    }
     this.#byKey.set(key, calls);
-    if (calls.running < callsMax) calls.running += 1;
-    else await wait(calls, what, signal);
+    calls.count += 1;
     try {
-      return await work();
+      return await calls.limit.run(signal, work);
     } finally {
-      const next = calls.waiting.shift();
-      // The next call takes over without a decrement, so that no other call can start in between.
-      if (next !== undefined) next();
-      else calls.running -= 1;
-      if (calls.running === 0) this.#byKey.delete(key);
+      calls.count -= 1;
+      if (calls.count === 0) this.#byKey.delete(key);
     }
   }
-}
-
-function wait(calls: Calls, what: string, signal: AbortSignal): Promise<void> {
-  if (calls.waiting.length >= WAITING_MAX) {
-    return Promise.reject(new BmcError("Busy", `${what}: ${WAITING_MAX} calls to this BMC wait already`));
-  }
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      reject(abortReason(signal));
-      return;
-    }
-    const enter = (): void => {
-      signal.removeEventListener("abort", leave);
-      resolve();
-    };
-    const leave = (): void => {
-      calls.waiting.splice(calls.waiting.indexOf(enter), 1);
-      reject(abortReason(signal));
-    };
-    calls.waiting.push(enter);
-    signal.addEventListener("abort", leave, { once: true });
-  });
 }

@@ -65,18 +65,17 @@ export async function releasePods(
       const bound = pods.filter(mustLeave);
       found = bound.length;
       const leaving = bound.filter((pod) => !isBeingKilled(pod)).values();
+      const isOver = (): boolean => bounded.aborted || failures.length > 0;
       const worker = async (): Promise<void> => {
         for (const pod of leaving) {
-          const leave = await enter(deps, bounded);
-          try {
-            if (bounded.aborted || failures.length > 0) return;
+          if (isOver()) return;
+          await whenAllowed(deps, bounded, async () => {
+            if (isOver()) return;
             await releasePod(deps, pod, bounded).catch((error: unknown) => {
               // After an abort, `withDeadline` throws its reason.
               if (!bounded.aborted) failures.push(error);
             });
-          } finally {
-            leave();
-          }
+          });
         }
       };
       workers = Array.from({ length: PARALLEL_MAX }, worker);
@@ -96,17 +95,20 @@ function isBeingKilled(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0;
 }
 
-/** Waits until one more pod may be ended, or until `signal` aborts. @returns what to call when the pod is ended. */
-async function enter({ client, clock, writes }: ReleaseDeps, signal: AbortSignal): Promise<() => void> {
+/** Runs `work` as soon as one more pod may be ended; never if `signal` aborts before that. */
+async function whenAllowed(
+  { client, clock, writes }: ReleaseDeps,
+  signal: AbortSignal,
+  work: () => Promise<void>,
+): Promise<void> {
   const limit = limits.get(client) ?? new Semaphore(PARALLEL_MAX);
   limits.set(client, limit);
   try {
     // A pod takes two writes. It waits for both permits first, so that no pod is left between them.
     while (writes?.take(2) === false) await sleep(clock, PERMIT_WAIT_MS, signal);
-    return await limit.enter(signal);
+    await limit.run(signal, work);
   } catch (error) {
     if (!signal.aborted) throw error;
-    return () => undefined;
   }
 }
 
