@@ -4,6 +4,7 @@ import { supplyPower } from "../../../../src/bmc/topology/outlets.ts";
 import type { IdentityCheck } from "../../../../src/bmc/identity/identity-check.ts";
 import { HeldError } from "../../../../src/bmc/topology/order-errors.ts";
 import { Topology } from "../../../../src/bmc/topology/topology.ts";
+import type { WholeReading } from "../../../../src/bmc/topology/whole-power.ts";
 import type { PowerDriver, PowerState } from "../../../../src/bmc/interface/driver.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";
 import { decidingLevel } from "../../../../src/remediator/probes/report/target-status.ts";
@@ -38,10 +39,10 @@ const deadBmc = (): PowerDriver => {
 };
 
 /** A host with a BMC on level 1 and two outlets on level 2. */
-function hostOf(first: PowerDriver, judge: () => IdentityCheck = () => VERIFIED) {
+function hostOf(first: PowerDriver, judge: () => IdentityCheck = () => VERIFIED, clock = new VirtualClock()) {
   const outlets = [new FakeOutlet("snmp://pdu/1"), new FakeOutlet("snmp://pdu/2")];
   const devices = [{ level: 1, driver: first }, ...outlets.map(({ driver }) => ({ level: 2, driver }))];
-  const topology = new Topology(devices, () => VERIFIED, { clock: new VirtualClock(), judge });
+  const topology = new Topology(devices, () => VERIFIED, { clock, judge });
   return { topology, outlets, orders: () => outlets.flatMap(({ orders }) => orders) };
 }
 
@@ -81,6 +82,25 @@ test("a host is unsupplied while one of its outlets is not on and no BMC answers
     for (const [index, outlet] of outlets.entries()) outlet.state = index === 0 ? first : second;
     assert.equal((await topology.readWhole(signal)).unsupplied, expected, `${first} ${second} ${isDead}`);
   }
+});
+
+test("a BMC that is identified and then gives no power state delays the next read of the whole power by 8 s at most", async () => {
+  let reads = 0;
+  const readPower = async (): Promise<never> => {
+    reads += 1;
+    if (reads > 1) await new Promise(() => undefined);
+    throw new BmcError("Timeout", "bmc: no answer");
+  };
+  const clock = new VirtualClock();
+  const first = bmc({ identify: () => Promise.resolve({ device: "bmc" }), readPower });
+  const { topology } = hostOf(first, () => VERIFIED, clock);
+  assert.equal((await topology.readWhole(signal)).supplied, true);
+  let second: WholeReading | undefined;
+  void topology.readWhole(signal).then((reading) => (second = reading));
+  await clock.advance(7_999);
+  assert.deepEqual([reads, second], [2, undefined]);
+  await clock.advance(1);
+  assert.equal(second?.supplied, true);
 });
 
 test("an order for outlets only reaches no BMC", async () => {
