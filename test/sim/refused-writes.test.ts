@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Fault } from "../../hack/kube-mock/faults.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { createHealthCheck } from "./health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 /** Permanent failures of writes to Nodes: a dead fail-closed webhook, a missing permission, and timeouts. */
@@ -159,6 +160,24 @@ describe("a Node that cannot be tainted while its BMC no longer answers", () => 
     }));
 });
 
+/** What an admission webhook may answer to every write, or what follows if another client writes constantly. */
+const CONFLICT: Fault["action"] = { kind: "status", status: 409 };
+
+describe("a write that always ends in a conflict", () => {
+  it("a health check whose status can never be written because of conflicts costs few requests, and its nodes are fenced", () =>
+    World.run({ detector: true }, async (world) => {
+      const match = { resource: "nodehealthchecks/status", client: "agent" };
+      world.server.faults.inject({ match, times: Infinity, action: CONFLICT });
+      const writes = countWrites(world, "/nodehealthchecks/all/status");
+      const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "10s" }];
+      createHealthCheck(world, { strategy: SHORT }, { spec: { unhealthyConditions, minHealthy: 1 } });
+      await world.clock.advance(60_000);
+      assert.ok(writes() < 40, `${writes()} writes`);
+      await world.hang("n1");
+      await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 180_000);
+    }));
+});
+
 describe("a node's lease that can never be read", () => {
   it("a node whose lease can never be read has its host off no longer than the power-off may take, since it has no taint", () =>
     World.run({}, async (world) => {
@@ -174,6 +193,18 @@ describe("a node's lease that can never be read", () => {
       assert.ok(!world.markLog.includes("n1 +taint"));
     }));
 });
+
+/** Counts the agent's writes to a path. */
+function countWrites(world: World, path: string): () => number {
+  let writes = 0;
+  world.server.onRequest((request) => {
+    if (request.client !== "agent" || request.method === "GET" || !request.path.endsWith(path)) return;
+    writes += 1;
+    // Without this, an agent that writes without end would end only when no memory is left.
+    if (writes === 1_000) void world.killAgent();
+  });
+  return () => writes;
+}
 
 function message(world: World, type: string): string {
   return world.remediation("n1")?.status?.conditions?.find((condition) => condition.type === type)?.message ?? "";

@@ -188,6 +188,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
     guards: "A remediation starts, or is reported as held back, as soon as it can be.",
     mutants: [
       "conflict-for-ever",
+      "status-conflict-for-ever",
       "mended-unheeded",
       "remediation-news-unheard",
       "refused-record-unreported",

@@ -1,4 +1,12 @@
-import { ATTEMPTS, BACK_BEFORE_BEGUN, DETECTOR_BUDGET, PLATFORM, RACES, WRITE_THROUGH } from "./killers.ts";
+import {
+  ATTEMPTS,
+  BACK_BEFORE_BEGUN,
+  DETECTOR_BUDGET,
+  PLATFORM,
+  RACES,
+  REFUSED_WRITES_SIM,
+  WRITE_THROUGH,
+} from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -212,5 +220,14 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "          refusals.push(...refusalOf(error));\n",
     "",
     ATTEMPTS,
+  ),
+  mutant(
+    "status-conflict-for-ever",
+    "shared/shell/health-check-shell",
+    "a health check whose status always ends in a conflict is written more and more rarely",
+    "if (isConflict(error) && this.#isRepeatable(name)) return",
+    "if (isConflict(error)) return",
+    REFUSED_WRITES_SIM,
+    "test/unit/detector/shared/health-check-shell.test.ts",
   ),
 ];

@@ -39,8 +39,8 @@ const CONFLICT_RETRY_MS = 50;
  */
 const ACTION_RETRY_MS = 500;
 /**
- * After so many reconciles in a row whose actions ended in conflicts, the next one counts as a failure: an admission
- * webhook may refuse with the same status.
+ * After so many reconciles in a row that ended in conflicts, the next one counts as a failure, which has a backoff: an
+ * admission webhook may refuse with the same status, and another client may write constantly.
  */
 const CONFLICTS_MAX = 10;
 
@@ -112,7 +112,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
   readonly #family: HealthCheckFamily<C, A, E, D>;
   readonly #logger: Logger;
   readonly #controller: Controller;
-  /** Reconciles in a row whose actions ended in conflicts, by the name of the health check. */
+  /** Reconciles in a row that ended in conflicts, by the name of the health check. */
   readonly #conflicts = new Map<string, number>();
 
   constructor(runtime: ControllerDeps, family: HealthCheckFamily<C, A, E, D>) {
@@ -227,21 +227,27 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     const standing = [...decision.standing, ...refusals];
     work.state.announced = this.#announce(check, work.state, { standing });
     work.state.observations.addToAll({ type: "timePassed", nowMs });
+    const name = nameOf(check);
     try {
       await work.storeStatus(check, decision, nowMs, signal);
     } catch (error) {
-      if (!isConflict(error)) throw error;
-      return { requeueAfterMs: CONFLICT_RETRY_MS };
+      if (isConflict(error) && this.#isRepeatable(name)) return { requeueAfterMs: CONFLICT_RETRY_MS };
+      throw error;
     }
     for (const announcement of decision.transitions) this.#family.record(check, announcement);
-    const name = nameOf(check);
-    const conflicts = errors.length > 0 && errors.every(isConflict) ? (this.#conflicts.get(name) ?? 0) + 1 : 0;
-    this.#conflicts.set(name, conflicts);
-    if (conflicts > 0 && conflicts <= CONFLICTS_MAX) return { requeueAfterMs: ACTION_RETRY_MS };
+    if (errors.length === 0 || !errors.every(isConflict)) this.#conflicts.delete(name);
+    else if (this.#isRepeatable(name)) return { requeueAfterMs: ACTION_RETRY_MS };
     if (errors.length > 0) throw new AggregateError(errors, `actions of ${name} that failed: ${errors.length}`);
     const { nextCheckMs } = decision;
     if (nextCheckMs === undefined) return {};
     return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };
+  }
+
+  /** Counts a reconcile that ended in a conflict. @returns whether the next one follows without a backoff. */
+  #isRepeatable(name: string): boolean {
+    const conflicts = (this.#conflicts.get(name) ?? 0) + 1;
+    this.#conflicts.set(name, conflicts);
+    return conflicts <= CONFLICTS_MAX;
   }
 
   /**

@@ -117,7 +117,7 @@ describe("the shell of health checks", () => {
     const logger = createLogger("info", { write: (line) => void lines.push(line) });
     const standing = [{ key: "threshold", type: "Warning", reason: "RemediationSkipped", note: "too few" }] as const;
     const storeFails = new KubeError("Conflict", "a newer version");
-    const log = await reconcile([{ ...decisionOf(), standing }], { logger, storeFails, forMs: 5_000 });
+    const log = await reconcile([{ ...decisionOf(), standing }], { logger, storeFails, forMs: 400 });
     assert.ok(log.filter((entry) => entry === "store").length > 1, log.join(", "));
     assert.equal(lines.length, 1, lines.join(""));
     const { check, reason, note, msg } = JSON.parse(lines[0] ?? "");
@@ -164,6 +164,21 @@ describe("the shell of health checks", () => {
     const logger = createLogger("warn", { write: (line) => void lines.push(line) });
     const log = await reconcile([decisionOf({ type: "mark", fails: "Conflict" })], { logger, forMs: 60_000 });
     const tries = log.filter((entry) => entry === "end mark").length;
+    assert.ok(tries > 10 && tries < 40, `${tries} tries`);
+    assert.ok(lines.length > 0);
+  });
+
+  it("the shell of health checks repeats a write of the status soon, then more and more rarely, and warns, if each try ends in a conflict", async () => {
+    const lines: string[] = [];
+    const logger = createLogger("warn", { write: (line) => void lines.push(line) });
+    const storeFails = new KubeError("Conflict", "a newer version");
+    const triesWithin = async (forMs: number): Promise<number> => {
+      const log = await reconcile([decisionOf()], { logger, storeFails, forMs });
+      return log.filter((entry) => entry === "store").length;
+    };
+    assert.equal(await triesWithin(100), 3);
+    assert.deepEqual(lines, []);
+    const tries = await triesWithin(60_000);
     assert.ok(tries > 10 && tries < 40, `${tries} tries`);
     assert.ok(lines.length > 0);
   });
