@@ -176,6 +176,21 @@ describe("a write that always ends in a conflict", () => {
       await world.hang("n1");
       await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 180_000);
     }));
+
+  it("a Node that can never be deleted because of conflicts costs few requests, and that is reported", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      const match = { verbs: ["delete"] as const, resource: "nodes", client: "agent" };
+      world.server.faults.inject({ match, times: Infinity, action: CONFLICT });
+      const writes = countWrites(world, "/api/v1/nodes/n1");
+      world.remediate("n1", { ...SHORT, workloadRelease: "DeleteNode", drainTimeout: "300s" });
+      await world.phase("n1", "Releasing");
+      await world.clock.advance(60_000);
+      assert.ok(writes() < 60, `${writes()} writes`);
+      assert.equal(world.condition("n1", "Processing"), "True ApiFailing");
+      world.server.faults.clear();
+      await world.phase("n1", "Succeeded", 120_000);
+    }));
 });
 
 describe("a node's lease that can never be read", () => {

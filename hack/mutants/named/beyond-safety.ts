@@ -189,6 +189,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
     mutants: [
       "conflict-for-ever",
       "status-conflict-for-ever",
+      "deletion-conflict-for-ever",
       "mended-unheeded",
       "remediation-news-unheard",
       "refused-record-unreported",

@@ -45,6 +45,14 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     REFUSED_WRITES_SIM,
   ),
   mutant(
+    "deletion-conflict-for-ever",
+    "effects/run-effect",
+    "a deletion of a Node that the API server repeatedly refuses with a conflict is reported and delayed",
+    'if (isKubeError(error, "Conflict")) session.observe({ type: "SavedNodeOutdated" });',
+    'if (isKubeError(error, "Conflict")) return session.observe({ type: "SavedNodeOutdated" });',
+    REFUSED_WRITES_SIM,
+  ),
+  mutant(
     "untaint-waits-for-others",
     "controller/session/api-failures",
     "a call that fails holds back no call of another kind",

@@ -174,9 +174,9 @@ async function deleteNode({ nodeRuntime, session }: EffectContext, signal: Abort
     await nodeRuntime.client.delete(NODES, { name: nodeName }, { guard }, signal);
     session.observe({ type: "NodeDeleted" });
   } catch (error) {
-    if (isKubeError(error, "NotFound")) session.observe({ type: "NodeDeleted" });
+    if (isKubeError(error, "NotFound")) return session.observe({ type: "NodeDeleted" });
     // The node was changed since it was saved: save it again.
-    else if (isKubeError(error, "Conflict")) session.observe({ type: "SavedNodeOutdated" });
-    else throw error;
+    if (isKubeError(error, "Conflict")) session.observe({ type: "SavedNodeOutdated" });
+    throw error;
   }
 }

@@ -140,7 +140,7 @@ describe("a Node that has joined again under the name of the fenced one", () => 
     const context = start(onRecord(createNode()));
     const { backup } = await run(context, { do: "backupNode" });
     const { uid } = recreateNode().metadata;
-    await run(context, { do: "deleteNode" });
+    await assert.rejects(run(context, { do: "deleteNode" }), { code: "Conflict" });
     assert.equal(liveNode().metadata.uid, uid);
     know(context.session, { backup });
     assert.equal((await run(context, { do: "backupNode" })).nodeDeleted, true);
@@ -152,8 +152,9 @@ describe("a Node that is to be deleted", () => {
     const context = start(onRecord(createNode()));
     await run(context, { do: "backupNode" });
     server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { rack: "r7" } } });
-    const observations = await run(context, { do: "deleteNode" });
+    await assert.rejects(run(context, { do: "deleteNode" }), { code: "Conflict" });
     assert.equal(liveNode().metadata.labels?.["rack"], "r7");
+    const { observations } = context.session;
     assert.deepEqual([observations.nodeDeleted, observations.backup], [false, undefined]);
     assert.equal((await run(context, { do: "backupNode" })).backup?.status.labels?.["rack"], "r7");
     assert.equal((await run(context, { do: "deleteNode" })).nodeDeleted, true);
