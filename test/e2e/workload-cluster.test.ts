@@ -123,7 +123,7 @@ void describe("a workload cluster on an API server of its own", () => {
     for (const manifest of await exampleOf("reboot-then-replace", "workers")) await applyObject(api, manifest);
     const serving = new AbortController();
     const served = runMachineHealthChecks(
-      { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace: NAMESPACE },
+      { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace: NAMESPACE, zoneLabel: "topology.kubernetes.io/zone" },
       serving.signal,
     );
     const status = async () => (await api.get<{ status?: Record<string, unknown> }>(`${MACHINES}/m1`)).status;

@@ -131,6 +131,7 @@ export class DetectorWorld {
         nodes,
         registry: this.registry,
         recorder: this.#log.recorder(),
+        zoneLabel: "topology.kubernetes.io/zone",
         options: { leaseNamespace: "medik8s-leases", namespace: "fencing" },
       },
       signal,

@@ -109,6 +109,7 @@ export class MachineWorld {
           clusters,
           kind: this.kind,
           namespace: "fencing",
+          zoneLabel: "topology.kubernetes.io/zone",
           recorder: this.#log.recorder(),
         },
         signal,

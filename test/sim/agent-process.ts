@@ -45,7 +45,7 @@ import type { ClockFault } from "./agent-clock.ts";
 import type { Cluster } from "./cluster.ts";
 import { limitConnections } from "./connections.ts";
 import type { Connections } from "./connections.ts";
-import { NAMESPACE } from "./cluster.ts";
+import { NAMESPACE, ZONE_LABEL } from "./cluster.ts";
 import { CHANGING_CALLS } from "./rack-driver.ts";
 import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
 import { DecisionRecorder } from "../../src/telemetry/decisions/recorder.ts";
@@ -312,17 +312,18 @@ export class AgentProcess {
     const options = this.#remediatorOptions();
     const acts = observes !== true;
     const parts = acts ? [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)] : [];
-    if (acts && families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
+    if (acts && families.has("okd-machine")) parts.push(serveOkdMachines(runtime, ZONE_LABEL, signal));
     if (acts && families.has("metal3-remediation")) parts.push(serveMetal3Remediations(runtime, signal));
+    const detector = { runtime, namespace: NAMESPACE, zoneLabel: ZONE_LABEL, listener, recorder };
     if (families.has("okd-machine-health-check"))
-      parts.push(runOkdHealthChecks({ runtime, nodes, registry, namespace: NAMESPACE, listener, recorder }, signal));
+      parts.push(runOkdHealthChecks({ ...detector, nodes, registry }, signal));
     if (families.has("machine-health-check")) {
       const kind = CLUSTER_API_CHECKS;
-      parts.push(runMachineHealthChecks({ runtime, clusters, kind, namespace: NAMESPACE, listener, recorder }, signal));
+      parts.push(runMachineHealthChecks({ ...detector, clusters, kind }, signal));
     }
     if (families.has("node-health-check")) {
       const options = { leaseNamespace: "medik8s-leases", namespace: NAMESPACE };
-      parts.push(runNodeHealthChecks({ runtime, nodes, registry, leases, listener, recorder, options }, signal));
+      parts.push(runNodeHealthChecks({ ...detector, nodes, registry, leases, options }, signal));
     }
     await Promise.all(parts);
     await clusters.settled?.();
@@ -342,8 +343,7 @@ export class AgentProcess {
     const { ownNode, ownCluster, externalEtcd = new Set() } = this.#options;
     const limits = { hosts: Infinity, perCluster: Infinity, perZone: Infinity, ...this.#options.limits };
     const { onHandOver: handOver = () => undefined } = this.#options;
-    const zoneLabel = "topology.kubernetes.io/zone";
-    return { concurrency: 50, limits, zoneLabel, ownNode, ownCluster, externalEtcd, handOver };
+    return { concurrency: 50, limits, zoneLabel: ZONE_LABEL, ownNode, ownCluster, externalEtcd, handOver };
   }
 
   #onNote(note: EventNote): void {

@@ -31,6 +31,8 @@ import type { Invariant } from "./invariants/facts.ts";
 import { Observer } from "./invariants/observer.ts";
 
 export const NAMESPACE = "ironfence";
+/** Label of nodes that names their failure zone. */
+export const ZONE_LABEL = "topology.kubernetes.io/zone";
 
 const CRDS: Record<string, unknown>[] = [
   "crds/ironfence.io_baremetalremediations",

@@ -22,6 +22,7 @@ import {
   REQUEST,
   STARTUP_MS,
 } from "./okd-machines.ts";
+import { ZONE_LABEL } from "./cluster.ts";
 import { World } from "./world.ts";
 import type { WorldOptions } from "./world.ts";
 
@@ -141,10 +142,15 @@ export class Okd extends OkdMachines {
     });
     const runtime = { ...created, events: { record: (note: EventNote) => void this.notes.push(note) } };
     const running: Promise<void>[] = [];
-    if (requests) running.push(serveOkdMachines(runtime, stop.signal));
+    if (requests) running.push(serveOkdMachines(runtime, ZONE_LABEL, stop.signal));
     if (healthChecks) {
       const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, stop.signal);
-      running.push(runOkdHealthChecks({ runtime, nodes, registry: this.registry, namespace: NAMESPACE }, stop.signal));
+      running.push(
+        runOkdHealthChecks(
+          { runtime, nodes, registry: this.registry, namespace: NAMESPACE, zoneLabel: ZONE_LABEL },
+          stop.signal,
+        ),
+      );
     }
     const ended = Promise.allSettled(running);
     this.#end = async () => {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { readCreationRecord } from "../../src/nodes/creation-record.ts";
 import { ANNOTATIONS_BACKUP, LABELS_BACKUP, Okd, REQUEST } from "./okd-world.ts";
 
 // The remediator's half of OKD's external-baremetal: a health check annotates a Machine that it finds unhealthy.
@@ -71,6 +73,8 @@ describe("external remediation of an OKD Machine", () => {
       okd.ask("m1");
       await world.until("a remediation is created", () => okd.child("m1") !== undefined);
       assert.equal(okd.child("m1")?.status, undefined);
+      const record = readCreationRecord(okd.child("m1")?.metadata.annotations);
+      assert.equal(record?.uid, world.node("n1")?.metadata.uid);
       host.resume();
       await world.until("n1 is Ready", () => world.isReady("n1"));
       world.startAgent();
@@ -94,10 +98,15 @@ describe("external remediation of an OKD Machine", () => {
       assert.equal(okd.child("m1"), undefined);
       host.resume();
       await world.until("n1 is Ready", () => world.isReady("n1"));
+      const recorded = new Set<string | undefined>();
+      world.server.onChange(({ object: { kind, metadata } }) => {
+        if (kind === BARE_METAL_REMEDIATIONS.kind) recorded.add(readCreationRecord(metadata.annotations)?.uid);
+      });
       world.startAgent();
       okd.start();
       await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
       assert.deepEqual(world.powerLog, []);
+      assert.deepEqual([...recorded], [world.node("n1")?.metadata.uid]);
       world.assertClean();
     }));
 

@@ -4,7 +4,9 @@ import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-re
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
-import { NODE_NAME, NODE_READY_IN_BOOT } from "../../src/api/names/annotations.ts";
+import { NODE_NAME } from "../../src/api/names/annotations.ts";
+import { creationRecord } from "../../src/nodes/creation-record.ts";
+import { ZONE_LABEL } from "./cluster.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 // Many hosts fail at once, and the agent stores later what their remediations wait for.
@@ -49,7 +51,7 @@ function runPostponed(wait: Wait, test: (world: World, name: string) => Promise<
     }
     await world.until("all are down", () => HOSTS.every((name) => !world.isReady(name)));
     for (const name of HOSTS) {
-      const annotations = { [NODE_NAME]: name, [NODE_READY_IN_BOOT]: "" };
+      const annotations = { [NODE_NAME]: name, ...creationRecord(world.node(name), ZONE_LABEL) };
       world.create(BARE_METAL_REMEDIATIONS, { namespace: NAMESPACE, name, annotations }, { spec: {} });
     }
     await world.until("some reports are stored", () => unreported(world).length < HOSTS.length - 10, 5_000);

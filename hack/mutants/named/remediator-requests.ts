@@ -23,6 +23,14 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
     "const metadata = { owners: [step.machine], annotations: {} };",
     "test/sim/metal3/remediation.test.ts",
   ),
+  mutant(
+    "metal3-child-without-node",
+    "requests/metal3-remediation",
+    "the remediation of a Metal3Remediation records the Node as it was when the request was created",
+    "const RECORDS: readonly string[] = [NODE_READY_IN_BOOT, NODE_AT_CREATION];",
+    "const RECORDS: readonly string[] = [NODE_READY_IN_BOOT];",
+    "test/sim/metal3/remediation.test.ts",
+  ),
 
   // OKD.
   mutant(
@@ -45,8 +53,16 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
     "okd-child-without-readiness",
     "requests/okd-machine",
     "the remediation of a Machine records whether its node was Ready when it was created",
-    "? readinessRecord(await getNode(runtime.client, machine.nodeName, signal))",
-    "? readinessRecord(undefined)",
+    "...creationRecord(node, this.#zoneLabel),",
+    "...creationRecord(undefined, this.#zoneLabel),",
+    "test/sim/okd.test.ts",
+  ),
+  mutant(
+    "okd-child-without-node",
+    "requests/okd-machine",
+    "the remediation of a Machine records the Node also if the request has recorded its readiness",
+    "...creationRecord(node, this.#zoneLabel),",
+    "...(readyInBoot === undefined && creationRecord(node, this.#zoneLabel)),",
     "test/sim/okd.test.ts",
   ),
 ];

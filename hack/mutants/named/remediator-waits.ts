@@ -5,6 +5,8 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator");
 const WAIT_REPORTS = "test/unit/remediator/controller/wait-reports.test.ts";
 const POSTPONED_SIM = "test/sim/postponed-reports.test.ts";
+const DELETED_SIM = "test/sim/deleted-before-begun.test.ts";
+const ADMISSIONS = "test/unit/remediator/controller/admissions.test.ts";
 
 /** Reports of remediations that only wait. */
 export const REMEDIATOR_WAITS_MUTANTS: readonly Mutant[] = [
@@ -14,6 +16,14 @@ export const REMEDIATOR_WAITS_MUTANTS: readonly Mutant[] = [
     "the report of a wait is postponed only if the creator of the remediation recorded the readiness of the node",
     "return wasReady !== undefined && readyInBoot !== undefined && remediation.readyInBoot === readyInBoot;",
     "return wasReady !== undefined;",
+    WAIT_REPORTS,
+  ),
+  mutant(
+    "postponed-without-node",
+    "controller/wait-reports",
+    "the report of a wait is postponed only if the creator of the remediation recorded the same Node, boot and zone",
+    "  if (known?.uid !== uid || known?.bootID !== bootIDAtStart || known?.zone !== zone) return false;\n",
+    "",
     WAIT_REPORTS,
   ),
   mutant(
@@ -28,8 +38,8 @@ export const REMEDIATOR_WAITS_MUTANTS: readonly Mutant[] = [
     "postponed-though-node-gone",
     "controller/wait-reports",
     "the report of a wait is not postponed if its Node is gone",
-    " || node === undefined) return false;\n  const { wasReady, bootIDAtStart } = status.node ?? {};",
-    ") return false;\n  const { wasReady, bootIDAtStart } = status.node ?? {};",
+    " || node === undefined) return false;\n  const { wasReady, bootIDAtStart, uid, zone } = status.node ?? {};",
+    ") return false;\n  const { wasReady, bootIDAtStart, uid, zone } = status.node ?? {};",
     WAIT_REPORTS,
     POSTPONED_SIM,
   ),
@@ -98,6 +108,40 @@ export const REMEDIATOR_WAITS_MUTANTS: readonly Mutant[] = [
     "return isUnknown && remediation.readyInBoot !== undefined && !isOldRequest(remediation);",
     "return isUnknown && remediation.readyInBoot !== undefined;",
     DECIDE_RECORD,
+  ),
+  mutant(
+    "deleted-node-forgotten",
+    "machine/states/resolving",
+    "a Node that was deleted before anything was stored is stored as the creator of its remediation recorded it",
+    "const recorded = waited || node !== undefined ? undefined : snapshot.remediation.nodeAtCreation;",
+    "const recorded = undefined as typeof snapshot.remediation.nodeAtCreation;",
+    DECIDE_RECORD,
+    DELETED_SIM,
+  ),
+  mutant(
+    "record-of-node-outweighs-node",
+    "machine/states/resolving",
+    "what the creator of a remediation recorded replaces neither the Node nor the status",
+    "const recorded = waited || node !== undefined ? undefined : snapshot.remediation.nodeAtCreation;",
+    "const recorded = snapshot.remediation.nodeAtCreation;",
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "zone-at-creation-forgotten",
+    "controller/admission/admissions",
+    "a host whose Node is gone counts in the zone that the creator of its remediation recorded",
+    " ?? recorded?.zone,",
+    ",",
+    ADMISSIONS,
+    DELETED_SIM,
+  ),
+  mutant(
+    "record-of-zone-outweighs-status",
+    "controller/admission/admissions",
+    "the zone that the creator of a remediation recorded does not count once the remediation has stored its node",
+    "const isUnstored = node === undefined && status?.node?.wasReady === undefined;",
+    "const isUnstored = node === undefined;",
+    ADMISSIONS,
   ),
   mutant(
     "recovery-report-postponed",

@@ -102,6 +102,12 @@ export const CONFIRM = "ironfence.io/confirm";
  * begins it.
  */
 export const NODE_READY_IN_BOOT = "ironfence.io/node-ready-in-boot";
+/**
+ * Next to `node-ready-in-boot`: JSON with the UID, the boot and the failure zone of the Node at the creation. If the
+ * Node is deleted before the remediation has stored a status, they are all that is known of it. They never replace what
+ * a Node or a status says.
+ */
+export const NODE_AT_CREATION = "ironfence.io/node-at-creation";
 
 /**
  * On the agent's Lease, for `ironfence status`: the version of the leader, what it serves, and why it is not ready

@@ -5,6 +5,16 @@ import type { ObjectReference, Condition } from "./meta.ts";
 // Objects of kinds that other projects define are read field by field. A field that is missing or has another type is
 // undefined, and unknown fields are ignored, so that no version of a CRD can make an object unreadable.
 
+/** Undefined for anything that is not JSON, because users edit annotations. */
+export function parseJson(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The field at `path` inside `value`; undefined if any part of the path is missing. */
 export function fieldAt(value: unknown, ...path: readonly string[]): unknown {
   let found = value;

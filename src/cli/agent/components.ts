@@ -116,12 +116,22 @@ function startDetector(
   signal: AbortSignal,
 ): Parts {
   const { options, runtime, registry, nodes, recorder, withheld: listener } = deps;
-  const { families, nodeLeaseNamespace: leaseNamespace, namespace, ownCluster: own } = options;
+  const { families, nodeLeaseNamespace: leaseNamespace, namespace, zoneLabel, ownCluster: own } = options;
   const counts = new MachineCheckCounts(registry);
   return {
     ...(families.has("node-health-check") && {
       detector: runNodeHealthChecks(
-        { runtime, nodes, registry, leases, coverage, listener, recorder, options: { leaseNamespace, namespace } },
+        {
+          runtime,
+          nodes,
+          registry,
+          leases,
+          coverage,
+          listener,
+          recorder,
+          zoneLabel,
+          options: { leaseNamespace, namespace },
+        },
         signal,
       ),
     }),
@@ -132,6 +142,7 @@ function startDetector(
           clusters,
           kind: CLUSTER_API_CHECKS,
           namespace,
+          zoneLabel,
           count: counts.of("machine-health-check"),
           coverage,
           ownCluster: own,
@@ -148,6 +159,7 @@ function startDetector(
           nodes,
           registry,
           namespace,
+          zoneLabel,
           count: counts.of("okd-machine-health-check"),
           coverage,
           listener,
@@ -201,7 +213,9 @@ function startRemediator(
   );
   return {
     remediator,
-    ...(families.has("okd-machine") && { "server of OKD machines": serveOkdMachines(runtime, signal) }),
+    ...(families.has("okd-machine") && {
+      "server of OKD machines": serveOkdMachines(runtime, options.zoneLabel, signal),
+    }),
     ...(families.has("metal3-remediation") && {
       "server of Metal3Remediations": serveMetal3Remediations(runtime, signal),
     }),

@@ -41,6 +41,8 @@ export interface MachineHealthCheckControllerDeps {
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
   namespace: string;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
   types: { checks: ResourceType; machines: ResourceType; clusters: ResourceType | undefined };
   checks: Watched<MachineHealthCheck>;
   machines: Watched<Machine>;
@@ -117,6 +119,7 @@ export class MachineHealthCheckController {
       machineType: types.machines,
       clusterType: types.clusters,
       remediations: this.#remediations,
+      zoneLabel: deps.zoneLabel,
     };
     checks.subscribe(({ object }) => this.#shell.enqueue(nameOf(object)));
   }

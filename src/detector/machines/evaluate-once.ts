@@ -42,7 +42,7 @@ export interface EvaluatedMachineCheck {
  * @throws KubeError if something that the decision depends on cannot be read.
  */
 export async function evaluateMachineHealthCheck(
-  { runtime, clusters, kind }: Omit<MachineHealthChecksDeps, "namespace">,
+  { runtime, clusters, kind }: Pick<MachineHealthChecksDeps, "runtime" | "clusters" | "kind">,
   key: ObjectKey,
   signal: AbortSignal,
 ): Promise<EvaluatedMachineCheck | undefined> {

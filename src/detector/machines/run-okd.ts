@@ -21,6 +21,7 @@ export async function runOkdHealthChecks(
     nodes,
     registry,
     namespace,
+    zoneLabel,
     count,
     coverage,
     listener,
@@ -30,6 +31,7 @@ export async function runOkdHealthChecks(
     nodes: Watched<Node>;
     registry: Registry;
     namespace: string;
+    zoneLabel: string;
     count?: FamilyCount;
     coverage?: HealthCheckCoverage | undefined;
     listener?: RemediationListener | undefined;
@@ -45,6 +47,7 @@ export async function runOkdHealthChecks(
       clusters,
       kind: OKD_CHECKS,
       namespace,
+      zoneLabel,
       metrics,
       ...(count && { count }),
       coverage,

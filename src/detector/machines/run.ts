@@ -20,6 +20,8 @@ export interface MachineHealthChecksDeps {
   kind: MachineHealthCheckKind;
   /** The agent's own namespace, the only one in which FencingTargets are read. */
   namespace: string;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
   /** The metrics that only this vendor has. */
   metrics?: MachineMetrics;
   listener?: RemediationListener | undefined;
@@ -58,6 +60,7 @@ async function serve(
     clusters,
     kind,
     namespace,
+    zoneLabel,
     metrics,
     count,
     coverage,
@@ -85,6 +88,7 @@ async function serve(
     clusters,
     kind,
     namespace,
+    zoneLabel,
     types,
     checks,
     machines,

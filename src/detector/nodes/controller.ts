@@ -58,6 +58,8 @@ export interface NodeHealthCheckControllerDeps {
   leaseNamespace: string;
   /** The agent's own namespace. */
   namespace: string;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
   /** The node leases. Without them no remediation begins early. */
   leases: KubeletLeases | undefined;
   listener: RemediationListener | undefined;
@@ -82,7 +84,7 @@ export class NodeHealthCheckController {
 
   /** @param signal ends everything that this controller starts. */
   constructor(deps: NodeHealthCheckControllerDeps, signal: AbortSignal) {
-    const { runtime, nodes, checks, leaseNamespace, namespace } = deps;
+    const { runtime, nodes, checks, leaseNamespace, namespace, zoneLabel } = deps;
     const { client, clock, logger } = runtime;
     this.#deps = deps;
     this.#decisions = new CheckDecisions(deps.recorder);
@@ -159,6 +161,7 @@ export class NodeHealthCheckController {
         leases: new NodeLeases(runtime, leaseNamespace),
         fencingTargets: this.#fencingTargets,
         overdue: this.#overdue,
+        zoneLabel,
       },
       currentNodes: this.#nodes.current,
       fencingTargets: this.#fencingTargets,

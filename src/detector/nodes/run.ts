@@ -28,6 +28,8 @@ export interface NodeHealthChecksDeps {
   listener?: RemediationListener | undefined;
   /** The log of decisions; undefined if none is written. */
   recorder?: DecisionRecorder | undefined;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
   options: NodeHealthCheckOptions;
 }
 
@@ -60,7 +62,7 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
 }
 
 async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, nodes, registry, leases, coverage, listener, recorder, options } = deps;
+  const { runtime, nodes, registry, leases, coverage, listener, recorder, zoneLabel, options } = deps;
   // A separate AbortController ends the watches together with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
@@ -74,7 +76,7 @@ async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<v
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
     coverage?.add(() => nodeCoverage(checks.values()), everything);
     const controller = new NodeHealthCheckController(
-      { runtime, nodes, checks, metrics, leases, listener, recorder, ...options },
+      { runtime, nodes, checks, metrics, leases, listener, recorder, zoneLabel, ...options },
       everything,
     );
     await controller.run(everything);

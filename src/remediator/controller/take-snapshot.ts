@@ -16,7 +16,7 @@ import type { StopSwitch } from "./stop-switch.ts";
 import type { Subject } from "../../nodes/subject.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
 import type { FencedHost } from "../hosts/model/host.ts";
-import { zoneOf } from "../machine/rules/admission/admission.ts";
+import { readCreationRecord, zoneOf } from "../../nodes/creation-record.ts";
 import type { Admissions } from "./admission/admissions.ts";
 import type { Hold } from "../machine/model/facts/hold.ts";
 import { holdOf } from "../machine/model/facts/hold.ts";
@@ -60,6 +60,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
       isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,
       isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,
       readyInBoot: metadata.annotations?.[NODE_READY_IN_BOOT],
+      nodeAtCreation: readCreationRecord(metadata.annotations),
     },
     strategy,
     state,

@@ -1,4 +1,4 @@
-import { NODE_READY_IN_BOOT, REFUSED, SERVED_BY } from "../../api/names/annotations.ts";
+import { NODE_AT_CREATION, NODE_READY_IN_BOOT, REFUSED, SERVED_BY } from "../../api/names/annotations.ts";
 import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalHost } from "../../api/metal3/metal3.ts";
 import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3/metal3.ts";
@@ -32,6 +32,9 @@ export const METAL3_REMEDIATIONS = {
   kind: METAL3_REMEDIATION_KIND,
   versions: INFRASTRUCTURE_VERSIONS,
 };
+
+/** What the creator of a request recorded of the node, and its child keeps. */
+const RECORDS: readonly string[] = [NODE_READY_IN_BOOT, NODE_AT_CREATION];
 
 /** How often the host of a request that is under way is checked: another controller may act on it. */
 const HOST_CHECK_MS = 5_000;
@@ -99,8 +102,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
         );
       }
       case "create": {
-        const readyInBoot = annotations?.[NODE_READY_IN_BOOT];
-        const record = readyInBoot === undefined ? {} : { [NODE_READY_IN_BOOT]: readyInBoot };
+        const record = Object.fromEntries(Object.entries(annotations ?? {}).filter(([name]) => RECORDS.includes(name)));
         const metadata = { owners: [step.machine], annotations: record };
         return createChild(this.#runtime, this, request, step.spec, metadata, signal);
       }

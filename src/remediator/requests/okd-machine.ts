@@ -9,7 +9,8 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed, findServed } from "../../kube/objects/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
-import { isReady, readinessRecord } from "../../nodes/ready.ts";
+import { creationRecord } from "../../nodes/creation-record.ts";
+import { isReady } from "../../nodes/ready.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import type { OkdMachineStep } from "./decide-okd-machine.ts";
 import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
@@ -26,20 +27,22 @@ const LAST_REPORTS_MAX = 1_000;
  * Serves every Machine of OKD that asks for external remediation until `signal` aborts: the remediator's half of OKD's
  * external-baremetal. Waits for the CRD, then for requests.
  */
-export async function serveOkdMachines(runtime: KubeRuntime, signal: AbortSignal): Promise<void> {
+export async function serveOkdMachines(runtime: KubeRuntime, zoneLabel: string, signal: AbortSignal): Promise<void> {
   const type = await awaitServed(runtime, OKD_MACHINES, signal);
-  await runRequests(runtime, new OkdMachineRequests(runtime, type), signal);
+  await runRequests(runtime, new OkdMachineRequests(runtime, type, zoneLabel), signal);
 }
 
 class OkdMachineRequests implements RequestKind<Machine> {
   readonly family = "okd-machine";
   readonly type: ResourceType;
   readonly #runtime: KubeRuntime;
+  readonly #zoneLabel: string;
   /** By UID, the oldest first. */
   readonly #lastReports = new Map<string, string>();
 
-  constructor(runtime: KubeRuntime, type: ResourceType) {
+  constructor(runtime: KubeRuntime, type: ResourceType, zoneLabel: string) {
     this.#runtime = runtime;
+    this.#zoneLabel = zoneLabel;
     this.type = type;
   }
 
@@ -82,10 +85,11 @@ class OkdMachineRequests implements RequestKind<Machine> {
         const spec = remediationSpec(machine, await healthChecks(runtime, machine, signal));
         // A node that has come back since the request, or comes back before the child begins, is not powered off.
         const readyInBoot = readyInBootOf(machine);
-        const annotations =
-          readyInBoot === undefined
-            ? readinessRecord(await getNode(runtime.client, machine.nodeName, signal))
-            : { [NODE_READY_IN_BOOT]: readyInBoot };
+        const node = await getNode(runtime.client, machine.nodeName, signal);
+        const annotations = {
+          ...creationRecord(node, this.#zoneLabel),
+          ...(readyInBoot !== undefined && { [NODE_READY_IN_BOOT]: readyInBoot }),
+        };
         await createChild(runtime, this, machine, spec, { annotations }, signal);
         const note = `BareMetalRemediation ${childName(machine)} power-cycles the host of this Machine`;
         return this.#report(machine, "Normal", "RemediationStarted", note);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { readCreationRecord } from "../../../src/nodes/creation-record.ts";
 import type { Metal3Request } from "./machines.ts";
 import { METAL3_REMEDIATIONS, Metal3Machines } from "./machines.ts";
 import { Metal3World } from "./world.ts";
@@ -85,6 +87,10 @@ describe("a Metal3Remediation", () => {
       await killed;
       host.resume();
       await world.until("n1 is Ready", () => world.isReady("n1"));
+      const recorded = new Set<string | undefined>();
+      world.server.onChange(({ object: { kind, metadata } }) => {
+        if (kind === BARE_METAL_REMEDIATIONS.kind) recorded.add(readCreationRecord(metadata.annotations)?.uid);
+      });
       // The detector takes the request back only when it has its health checks.
       const match = { resource: "machinehealthchecks", client: "agent" };
       world.server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs: 5_000 } });
@@ -92,6 +98,7 @@ describe("a Metal3Remediation", () => {
       await world.until("the request is gone", () => machines.request("m1") === undefined);
       await world.until("its child is gone", () => machines.child("m1") === undefined);
       assert.deepEqual(world.powerLog, []);
+      assert.deepEqual([...recorded], [world.node("n1")?.metadata.uid]);
       world.assertClean();
     }));
 

@@ -67,8 +67,8 @@ describe("what the shared cache keeps of a BareMetalRemediation", () => {
   });
 
   it("what the shared cache keeps of a BareMetalRemediation is all that its remediator reads", () => {
-    const { NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_READY_IN_BOOT } = ANNOTATIONS;
-    const names = [NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_READY_IN_BOOT];
+    const { NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_READY_IN_BOOT, NODE_AT_CREATION } = ANNOTATIONS;
+    const names = [NODE_NAME, NHC_TIMED_OUT, CONFIRM, NODE_READY_IN_BOOT, NODE_AT_CREATION];
     const raw = annotated([...names, OTHER]);
     const { metadata, spec, status } = structuredClone(annotated(names)) as KubeObject & Record<string, unknown>;
     const { managedFields: _managedFields, ...kept } = metadata;

@@ -2,13 +2,14 @@ import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-rem
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { RUN_OPTIONS } from "../../../config/run-options.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
+import { zoneOf } from "../../../nodes/creation-record.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 import { DeletedMembers, isDeletedMember } from "../../../remediator/controller/admission/deleted-members.ts";
 import type { EtcdMember } from "../../../remediator/machine/model/facts/observations.ts";
 import { isBegun, isFinal, isUnderWay, slotOf } from "../../../remediator/machine/model/decision/state.ts";
 import type { AdmissionLimits, Contender } from "../../../remediator/machine/rules/admission/admission.ts";
-import { admissionRefusal, zoneOf } from "../../../remediator/machine/rules/admission/admission.ts";
+import { admissionRefusal } from "../../../remediator/machine/rules/admission/admission.ts";
 import { etcdNodes, keepsQuorum, mayRunEtcd } from "../../../remediator/machine/rules/admission/quorum.ts";
 import { itemsOf } from "../objects/object-problems.ts";
 import type { Overview } from "../objects/read.ts";

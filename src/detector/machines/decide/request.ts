@@ -11,7 +11,12 @@ import type { ObservedNode } from "./observed-machine.ts";
  * The request has the name of the Machine, so that a Machine never has two requests of one kind, and the Machine owns
  * it.
  */
-export function buildRequest(template: Template, machine: Machine, node: ObservedNode): NewRemediation {
+export function buildRequest(
+  template: Template,
+  machine: Machine,
+  node: ObservedNode,
+  zoneLabel: string,
+): NewRemediation {
   const { type, labels, annotations, remediationSpec } = template;
   const { apiVersion, kind, metadata, clusterName } = machine;
   return {
@@ -23,7 +28,7 @@ export function buildRequest(template: Template, machine: Machine, node: Observe
       labels: { ...labels, ...(clusterName !== "" && { [CLUSTER_NAME_LABEL]: clusterName }) },
       annotations: {
         ...annotations,
-        ...ownAnnotations(template, node.state === "there" ? node.node : undefined),
+        ...ownAnnotations(template, node.state === "there" ? node.node : undefined, zoneLabel),
         [CLONED_FROM_NAME]: template.name,
         [CLONED_FROM_GROUP_KIND]: `${type.kind}Template.${type.group}`,
       },

@@ -35,6 +35,8 @@ export interface MachineActionDeps {
   machineType: ResourceType;
   clusterType: ResourceType | undefined;
   remediations: RemediationStore;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
 }
 
 /** An action for one Machine. Attempts are not among them, because those of many Machines are recorded in one write. */
@@ -181,7 +183,7 @@ async function* request(
   // Nothing is awaited between the start guard and the request.
   if (!context.mayStart(machine)) return;
   const isOwn = (found: KubeObject): boolean => machineUidOf(found) === machine.metadata.uid;
-  const body = buildRequest(template, machine, node);
+  const body = buildRequest(template, machine, node, deps.zoneLabel);
   const creation = await createRemediationObject(deps, template.type, body, isOwn, {}, signal);
   if (creation.result === "refused") {
     yield deferred(deps, machine, { reason: creation.reason, cause: "refused" }, REFUSED_RETRY_MS);

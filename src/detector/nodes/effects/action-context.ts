@@ -29,6 +29,8 @@ export interface NodeActionDeps {
   fencingTargets: Pick<FencingTargetWatch, "readHost">;
   /** Which nodes do not renew their node leases; undefined if node leases are not watched. */
   overdue: OverdueNodes | undefined;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
 }
 
 /** What an action needs from its reconcile. */

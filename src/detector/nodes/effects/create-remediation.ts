@@ -92,7 +92,7 @@ export async function* createRemediation(
     return;
   }
   const owners = { healthCheck: ownerReference(check), machine };
-  const body = buildRemediation(template, node, owners, earlySpec(deps, name, skipped));
+  const body = buildRemediation(template, node, owners, deps.zoneLabel, earlySpec(deps, name, skipped));
   const isOwn = (found: KubeObject): boolean => isOwnedBy(found, check.metadata.uid);
   // An older CRD would drop the fields that make the remediation an early one, and then nothing would hold it back.
   const options = { strict: skipped?.isEarly === true };

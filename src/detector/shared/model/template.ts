@@ -9,7 +9,7 @@ import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject, ObjectMeta, OwnerReference, ResourceType } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
-import { readinessRecord } from "../../../nodes/ready.ts";
+import { creationRecord } from "../../../nodes/creation-record.ts";
 import { field } from "./remediation.ts";
 
 /** A remediation template of any vendor. Its spec is not parsed. */
@@ -114,6 +114,7 @@ export function buildRemediation(
   template: Template,
   node: Node,
   owners: { healthCheck: OwnerReference; machine: OwnerReference | undefined },
+  zoneLabel: string,
   early?: EarlySpec,
 ): NewRemediation {
   const { name } = node.metadata;
@@ -124,7 +125,7 @@ export function buildRemediation(
     metadata: {
       ...(template.manyPerNode ? { generateName: `${name}-` } : { name }),
       ...(template.namespace !== undefined && { namespace: template.namespace }),
-      annotations: { [NODE_NAME]: name, [TEMPLATE_NAME]: template.name, ...ownAnnotations(template, node) },
+      annotations: { [NODE_NAME]: name, [TEMPLATE_NAME]: template.name, ...ownAnnotations(template, node, zoneLabel) },
       labels: { [PART_OF]: PART_OF_VALUE, ...(isControlPlane(node) && { [IS_CONTROL_PLANE_NODE]: "" }) },
       ownerReferences: machine === undefined ? [healthCheck] : [healthCheck, machine],
     },
@@ -132,10 +133,10 @@ export function buildRemediation(
   };
 }
 
-/** What only kinds that ironfence serves need: in which boot the node was Ready when the CR was created. */
-export function ownAnnotations({ type }: Template, node: Node | undefined): Record<string, string> {
+/** What only kinds that ironfence serves need: the node as it was when the CR was created. */
+export function ownAnnotations({ type }: Template, node: Node | undefined, zoneLabel: string): Record<string, string> {
   const isServed = SERVED_KINDS.some(({ kind, group }) => type.kind === kind && type.group === group);
-  return isServed ? readinessRecord(node) : {};
+  return isServed ? creationRecord(node, zoneLabel) : {};
 }
 
 const SERVED_KINDS: readonly Pick<ResourceType, "kind" | "group">[] = [

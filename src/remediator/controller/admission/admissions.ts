@@ -3,6 +3,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
+import { readCreationRecord, zoneOf } from "../../../nodes/creation-record.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { etcdNodes, mayRunEtcd } from "../../machine/rules/admission/quorum.ts";
 import { isDeletedMember } from "./deleted-members.ts";
@@ -12,7 +13,7 @@ import { isBegun, isUnderWay, slotOf } from "../../machine/model/decision/state.
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 import { SLOT_KEPT_MS } from "../../machine/model/decision/timings.ts";
 import type { Contender, AdmissionLimits } from "../../machine/rules/admission/admission.ts";
-import { admit, zoneOf } from "../../machine/rules/admission/admission.ts";
+import { admit } from "../../machine/rules/admission/admission.ts";
 import type { EtcdMember } from "../../machine/model/facts/observations.ts";
 import type { Admission } from "../../machine/model/facts/snapshot.ts";
 
@@ -172,14 +173,17 @@ export class Admissions {
   readonly #contender = (remediation: BareMetalRemediation): Contender => {
     const { metadata, status } = remediation;
     const { cluster, nodeName } = subjectOf(remediation);
+    const node = this.#nodeOf(remediation);
+    // If the Node is gone and nothing was stored, only the creator knows its zone.
+    const isUnstored = node === undefined && status?.node?.wasReady === undefined;
+    const recorded = isUnstored ? readCreationRecord(metadata.annotations) : undefined;
     return {
       uid: metadata.uid,
       name: `${metadata.namespace}/${metadata.name}`,
       cluster: clusterKey(cluster),
       node: nodeName,
       // As stored, since its Node may be gone now.
-      zone:
-        status?.node?.zone ?? zoneOf(this.#nodeOf(remediation), this.#deps.zoneLabel) ?? this.#zones.get(metadata.uid),
+      zone: status?.node?.zone ?? zoneOf(node, this.#deps.zoneLabel) ?? this.#zones.get(metadata.uid) ?? recorded?.zone,
       createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? 0,
       inherits: status?.attempt?.action === "Inherited",
       attempts: isBegun(status) ? (status?.retryCount ?? 0) + 1 : 0,

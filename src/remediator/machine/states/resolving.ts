@@ -216,12 +216,17 @@ function wasReadyAtStart({ node, remediation, observations }: Snapshot): boolean
  * stored this.
  */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
-  const { node, status, zone, subject } = snapshot;
+  const { node, status, subject } = snapshot;
   const waited = status.node?.wasReady !== undefined;
-  const bootIDAtStart = waited ? status.node?.bootIDAtStart : node?.status.nodeInfo?.bootID;
+  // If the Node was deleted before anything was stored, what the creator recorded is all that is known of it.
+  const recorded = waited || node !== undefined ? undefined : snapshot.remediation.nodeAtCreation;
+  const bootIDAtStart = waited ? status.node?.bootIDAtStart : (node?.status.nodeInfo?.bootID ?? recorded?.bootID);
+  const zone = snapshot.zone ?? recorded?.zone;
   return {
     node: {
       ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
+      ...(recorded !== undefined && { uid: recorded.uid }),
+      ...(recorded?.bootID !== undefined && { bootID: recorded.bootID }),
       wasReady: status.node?.wasReady ?? wasReadyAtStart(snapshot),
       ...(bootIDAtStart !== undefined && { bootIDAtStart }),
       ...(zone !== undefined && { zone }),

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
-import { NODE_READY_IN_BOOT } from "../../../../src/api/names/annotations.ts";
+import { NODE_AT_CREATION, NODE_READY_IN_BOOT } from "../../../../src/api/names/annotations.ts";
 import { buildRequest } from "../../../../src/detector/machines/decide/request.ts";
 import { buildRemediation, readTemplate, trimTemplate } from "../../../../src/detector/shared/model/template.ts";
 import type { ResourceType } from "../../../../src/kube/resource.ts";
+import { readCreationRecord } from "../../../../src/nodes/creation-record.ts";
 import { machineOf } from "../machines/builders.ts";
 import { nodeOf } from "../nodes/builders.ts";
 
@@ -55,18 +56,19 @@ describe("the annotation of a remediation that records in which boot its node wa
     ready: "True" | "Unknown",
     bootID: string | undefined,
     type: ResourceType = BARE_METAL_REMEDIATIONS,
+    name = NODE_READY_IN_BOOT,
   ) => {
     const template = read('{"template":{"spec":{}}}', type);
     assert.ok(typeof template !== "string");
     const owner = { apiVersion: "v1", kind: "NodeHealthCheck", name: "check", uid: "check" };
-    const { status, ...rest } = nodeOf("n1", ready, 0);
+    const { status, ...rest } = nodeOf("n1", ready, 0, { rack: "rack-1" });
     const node = { ...rest, status: { ...status, nodeInfo: { ...(bootID !== undefined && { bootID }) } } };
     const made = [
-      buildRemediation(template, node, { healthCheck: owner, machine: undefined }),
-      buildRequest(template, machineOf("m1"), { state: "there", node }),
-      buildRequest(template, machineOf("m1"), { state: "gone" }),
+      buildRemediation(template, node, { healthCheck: owner, machine: undefined }, "rack"),
+      buildRequest(template, machineOf("m1"), { state: "there", node }, "rack"),
+      buildRequest(template, machineOf("m1"), { state: "gone" }, "rack"),
     ];
-    return made.map(({ metadata }) => metadata.annotations?.[NODE_READY_IN_BOOT]);
+    return made.map(({ metadata }) => metadata.annotations?.[name]);
   };
 
   it("a BareMetalRemediation records the boot in which its node was Ready at the creation, and that it was not Ready", () => {
@@ -83,5 +85,23 @@ describe("the annotation of a remediation that records in which boot its node wa
 
   it("a remediation of another kind has no annotation that records the boot of its node", () => {
     assert.deepEqual(annotationOf("Unknown", "boot-1", FENCES), [undefined, undefined, undefined]);
+    assert.deepEqual(annotationOf("Unknown", "boot-1", FENCES, NODE_AT_CREATION), [undefined, undefined, undefined]);
+  });
+
+  it("a BareMetalRemediation records the UID, the boot and the failure zone of its node at the creation", () => {
+    const made = annotationOf("Unknown", "boot-1", BARE_METAL_REMEDIATIONS, NODE_AT_CREATION);
+    const record = { uid: "uid-n1", bootID: "boot-1", zone: "rack-1" };
+    assert.deepEqual(
+      made.map((value) => value && JSON.parse(value)),
+      [record, record, undefined],
+    );
+  });
+
+  it("a record of the Node that is not valid does not count", () => {
+    const read = (value: string) => readCreationRecord({ [NODE_AT_CREATION]: value });
+    for (const value of ["", "{", "[]", '"text"', '{"zone":"z1"}', '{"uid":7}', `{"uid":"${"x".repeat(1_000)}"}`]) {
+      assert.equal(read(value), undefined, value);
+    }
+    assert.deepEqual(read('{"uid":"a","bootID":7,"zone":""}'), { uid: "a" });
   });
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODE_AT_CREATION } from "../../../../src/api/names/annotations.ts";
 import { formatAttempt } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { Admissions } from "../../../../src/remediator/controller/admission/admissions.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
@@ -176,6 +177,23 @@ describe("an admission", () => {
     admissions.ask(b);
     admissions.ask(c);
     assert.deepEqual([admissions.of("uid-b")?.granted, admissions.of("uid-c")?.granted], [false, true]);
+  });
+
+  it("an admission of a remediation whose Node is gone counts in the zone that its creator recorded, until its own status is stored", () => {
+    const recorded = (name: string, zone: string, status?: BareMetalRemediation["status"]): BareMetalRemediation => {
+      const { metadata, ...rest } = remediation(name, status);
+      const annotations = { [NODE_AT_CREATION]: JSON.stringify({ uid: name, zone }) };
+      return { ...rest, metadata: { ...metadata, annotations } };
+    };
+    const stored = { node: { name: "a-node", wasReady: false } };
+    const begun = recorded("a", "z1", { phase: "Releasing", ...stored });
+    const all = [begun, recorded("b", "z1"), recorded("c", "z1"), recorded("d", "z2")];
+    const admissions = turnsAmong(all, { limits: { hosts: 10, perCluster: Infinity, perZone: 1 } });
+    for (const asking of all.slice(1)) admissions.ask(asking);
+    assert.deepEqual(
+      ["b", "c", "d"].map((name) => admissions.of(`uid-${name}`)?.granted),
+      [true, false, true],
+    );
   });
 
   it("an admission goes first to a remediation that may have been left with a host that is off", () => {

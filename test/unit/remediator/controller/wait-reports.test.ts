@@ -4,6 +4,7 @@ import { mayBePostponed, WaitReports } from "../../../../src/remediator/controll
 import { decide } from "../../../../src/remediator/machine/decide.ts";
 import { reportApiFailure } from "../../../../src/remediator/machine/rules/waits/api-failure.ts";
 import { API_REPORT_AFTER_MS } from "../../../../src/remediator/machine/model/decision/timings.ts";
+import type { NodeAtCreation } from "../../../../src/nodes/creation-record.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import type { SnapshotChanges } from "../machine/snapshots.ts";
 import { node, NOW, OWNER, snapshot } from "../machine/snapshots.ts";
@@ -42,6 +43,8 @@ describe("the times of postponed reports", () => {
   });
 });
 
+const AT_CREATION = { uid: "node-uid", bootID: "old-boot" };
+
 /** Whether the report of a remediation that has not stored anything may be postponed. */
 function isPostponed(
   readyInBoot: string | undefined,
@@ -52,7 +55,7 @@ function isPostponed(
     state: "Resolving",
     status: { node: undefined },
     ...changes,
-    remediation: { readyInBoot, ...changes.remediation },
+    remediation: { readyInBoot, nodeAtCreation: AT_CREATION, ...changes.remediation },
     other: { admission: WAITING, ...changes.other },
   });
   const { status } = decideOn(made, NOW);
@@ -79,6 +82,17 @@ describe("a report that a remediation waits", () => {
     const ready = { node: node({ ready: "True" }) };
     assert.equal(isPostponed("old-boot", { other: ready }), true);
     assert.equal(isPostponed("another-boot", { other: ready }), false);
+  });
+
+  it("a report that a remediation waits is stored at once if its creator recorded another Node, or none", () => {
+    const isPostponedAfter = (nodeAtCreation: NodeAtCreation | undefined, zone?: string) =>
+      isPostponed("", { remediation: { nodeAtCreation }, other: { zone } });
+    assert.equal(isPostponedAfter(undefined), false, "an earlier version created it");
+    assert.equal(isPostponedAfter({ ...AT_CREATION, uid: "another-uid" }), false);
+    assert.equal(isPostponedAfter({ ...AT_CREATION, bootID: "another-boot" }), false);
+    assert.equal(isPostponedAfter(AT_CREATION, "z1"), false, "its creator uses another label");
+    assert.equal(isPostponedAfter({ ...AT_CREATION, zone: "z1" }), false);
+    assert.equal(isPostponedAfter({ ...AT_CREATION, zone: "z1" }, "z1"), true);
   });
 
   it("a report that a remediation waits is stored at once if a user confirmed a fence that its creator did not expect", () => {

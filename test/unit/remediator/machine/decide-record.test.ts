@@ -254,6 +254,24 @@ describe("the status that a decision stores", () => {
     }
   });
 
+  it("a Node that was deleted before anything was stored is stored as the creator of its remediation recorded it", () => {
+    const nodeAtCreation = { uid: "deleted-uid", bootID: "boot-1", zone: "z1" };
+    const stored = (status: Snapshot["status"], other: Partial<Snapshot>) => {
+      const admission = { granted: false, reason: "WaitingForTurn", message: "third" } as const;
+      const remediation = { readyInBoot: "", nodeAtCreation };
+      return decide(snapshot({ state: "Resolving", remediation, status, other: { admission, ...other } }), NOW).status
+        ?.node;
+    };
+    const gone = { node: undefined };
+    const record = { uid: "deleted-uid", bootID: "boot-1", bootIDAtStart: "boot-1", wasReady: false, zone: "z1" };
+    assert.deepEqual(stored({ node: undefined }, gone), { name: "n1", ...record });
+    const waited = { name: "n1", uid: "node-uid", bootID: "boot-2", bootIDAtStart: "boot-2", wasReady: true };
+    assert.deepEqual(stored({ node: waited }, gone), waited, "what is stored counts");
+    const there = { node: node({ bootID: "boot-3" }) };
+    const present = { name: "n1", uid: "node-uid", bootID: "boot-3", bootIDAtStart: "boot-3", wasReady: false };
+    assert.deepEqual(stored({ node: undefined }, there), present, "a Node that joined since counts");
+  });
+
   it("a node that was not Ready when its health check created the remediation, or was in another boot, is stored as not Ready", () => {
     const there = node({ ready: "True", bootID: "boot-2" });
     const wasReady = (readyInBoot: string | undefined, isConfirmed = false) => {

@@ -117,6 +117,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
       isRestored: false,
       isConfirmed: false,
       readyInBoot: undefined,
+      nodeAtCreation: undefined,
       ...changes.remediation,
     },
     strategy: { ...strategyOf(bareMetalRemediationSpecSchema.parse({})), ...changes.strategy },

@@ -5,7 +5,7 @@ import {
   REBOOT_ANNOTATION_PREFIX,
   powerOffAnnotation,
 } from "../../../../api/metal3/metal3.ts";
-import { textAt } from "../../../../api/schema/read-fields.ts";
+import { parseJson, textAt } from "../../../../api/schema/read-fields.ts";
 import type { HostOwner } from "../../../machine/model/facts/host-facts.ts";
 import type { FencedHost } from "../../model/host.ts";
 
@@ -80,14 +80,4 @@ export function isOwnedWithoutOffRequest(host: BareMetalHost, owner: Pick<HostOw
 export function offRequestersOf({ metadata }: BareMetalHost): string[] {
   const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX));
   return keys.map((key) => key.slice(POWER_OFF_ANNOTATION_PREFIX.length));
-}
-
-/** Undefined for anything that is not JSON, because users edit annotations. */
-export function parseJson(text: string | undefined): unknown {
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

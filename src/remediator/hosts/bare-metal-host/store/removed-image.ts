@@ -1,9 +1,8 @@
 import { REMOVED_IMAGE } from "../../../../api/names/annotations.ts";
-import { fieldAt, textAt } from "../../../../api/schema/read-fields.ts";
+import { fieldAt, parseJson, textAt } from "../../../../api/schema/read-fields.ts";
 import type { JsonPatchOperation } from "../../../../kube/client.ts";
 import { pointer } from "../../../../kube/objects/json-pointer.ts";
 import type { KubeObject } from "../../../../kube/resource.ts";
-import { parseJson } from "./host-annotations.ts";
 
 // What is installed on a BareMetalHost, and the note on the host of the image that a remediation has removed. The
 // status of the remediation has it as well, but that object may be removed by force.

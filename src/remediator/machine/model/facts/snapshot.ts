@@ -3,6 +3,7 @@ import type { Node } from "../../../../api/kubernetes/core.ts";
 import type { BoundedStrategy } from "../decision/strategy.ts";
 import type { Observations } from "./observations.ts";
 import type { Attempt, State } from "../decision/state.ts";
+import type { NodeAtCreation } from "../../../../nodes/creation-record.ts";
 import type { Subject } from "../../../../nodes/subject.ts";
 import type { Hold } from "./hold.ts";
 import type { ClusterProblem } from "./cluster-problem.ts";
@@ -41,6 +42,8 @@ export interface Snapshot {
      * that is not recorded.
      */
     readyInBoot: string | undefined;
+    /** The Node when the remediation was created; undefined if that is not recorded. */
+    nodeAtCreation: NodeAtCreation | undefined;
   };
   strategy: BoundedStrategy;
   state: State;

@@ -1,4 +1,3 @@
-import type { Node } from "../../../../api/kubernetes/core.ts";
 import { keepsQuorum, quorumMessage } from "./quorum.ts";
 import type { EtcdMember } from "../../model/facts/observations.ts";
 import type { Admission } from "../../model/facts/snapshot.ts";
@@ -195,10 +194,4 @@ function namesOf(contenders: readonly Contender[], cluster: string): string {
   const others = contenders.length - same.length;
   if (others > 0) names.push(`${others} of other clusters`);
   return names.join(", ");
-}
-
-/** The failure zone in the label of a node; undefined if the label is empty. */
-export function zoneOf(node: Node | undefined, label: string): string | undefined {
-  const zone = node?.metadata.labels?.[label];
-  return zone === "" ? undefined : zone;
 }
