@@ -142,6 +142,14 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     ORDERS_SIM,
   ),
   mutant(
+    "deleted-host-left-off-unsaid",
+    "machine/states/undoing",
+    "a remediation that is deleted together with its target reports the host that stays off before it disappears",
+    'return reportLeftHost(snapshot, now) ?? run({ do: "dropFinalizer" });',
+    'return run({ do: "dropFinalizer" });',
+    "test/sim/target-gone.test.ts",
+  ),
+  mutant(
     "young-on-without-effect",
     "machine/states/undoing-power",
     "an On that is sent after the deadline is not reported as ineffective before it can have an effect",

@@ -169,14 +169,8 @@ function isUpToOwner(
   return status.target !== undefined && (isProven || !strategy.requireReboot);
 }
 
-function conclude(snapshot: AttemptSnapshot, outcome: Outcome, now: Now): Decision {
-  // If our finalizer was removed, and one of another controller keeps the object, the verdict is stored.
-  if (outcome.verdict === "Deleted" && snapshot.remediation.hasFinalizer) return run({ do: "dropFinalizer" });
-  const handsOver = isUpToOwner(snapshot, outcome);
-  const isRefused = snapshot.observations.kube?.refused === true;
-  if (handsOver && !snapshot.observations.handedToOwner && !isRefused) {
-    return run({ do: "handToOwner", message: outcome.message });
-  }
+/** What the undo has left for the operator to do; empty if it has left nothing. */
+function whatIsLeft(snapshot: AttemptSnapshot): string {
   const owes = mayHaveTurnedOff(snapshot.attempt);
   const handedOver = snapshot.observations.successor?.waiting === true;
   const power = !owes
@@ -187,12 +181,40 @@ function conclude(snapshot: AttemptSnapshot, outcome: Outcome, now: Now): Decisi
   const boot = snapshot.attempt.bootOverride
     ? "; its next boot may still be from the network and INSTALL IT AGAIN: clear the boot override by hand before that"
     : "";
+  return `${power}${boot}`;
+}
+
+/**
+ * Reports what is left if the target of a remediation that is being deleted has not come back: the remediation gets no
+ * verdict that could say so. Undefined if nothing is left, or if that is reported.
+ */
+function reportLeftHost(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { host, status } = snapshot;
+  const left = whatIsLeft(snapshot);
+  if (host.found || inherits(snapshot) || left === "") return undefined;
+  const { systemUUID } = status.target ?? {};
+  const which = systemUUID === undefined ? "" : ` (system UUID ${systemUUID})`;
+  const message = `${host.message}, and the remediation is deleted: ironfence does not power its host${which} on${left}`;
+  const reported = waitBecause(snapshot, now, "TargetGone", message);
+  return reported.status === undefined ? undefined : reported;
+}
+
+function conclude(snapshot: AttemptSnapshot, outcome: Outcome, now: Now): Decision {
+  // If our finalizer was removed, and one of another controller keeps the object, the verdict is stored.
+  if (outcome.verdict === "Deleted" && snapshot.remediation.hasFinalizer) {
+    return reportLeftHost(snapshot, now) ?? run({ do: "dropFinalizer" });
+  }
+  const handsOver = isUpToOwner(snapshot, outcome);
+  const isRefused = snapshot.observations.kube?.refused === true;
+  if (handsOver && !snapshot.observations.handedToOwner && !isRefused) {
+    return run({ do: "handToOwner", message: outcome.message });
+  }
   const ownerText = snapshot.observations.handedToOwner
     ? "; whether to replace the Machine is up to its owner (OwnerRemediated=False)"
     : handsOver
       ? `; the Machine's owner could not be notified (${snapshot.observations.kube?.message ?? ""})`
       : "";
-  const message = `${outcome.message}${power}${boot}${ownerText}`;
+  const message = `${outcome.message}${whatIsLeft(snapshot)}${ownerText}`;
   return transition(snapshot, now, {
     to: "Failed",
     step: "Failed",
