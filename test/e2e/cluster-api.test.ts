@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
+import type { Node } from "../../src/api/kubernetes/core.ts";
 import { startControlPlane } from "../../hack/control-plane/control-plane.ts";
 import type { ControlPlane } from "../../hack/control-plane/control-plane.ts";
 import { registerNode } from "../../hack/control-plane/fake-node.ts";
@@ -140,13 +141,18 @@ void describe("with the health checks of Cluster API's documents, without a reme
     const request = await explain("a request", () => api.find<ObjectView>(path));
     const machine = await api.get<ObjectView>(`${PATHS.machines}/m-1`);
     const { labels, annotations, ownerReferences, finalizers } = request.metadata;
+    const node = await api.get<Node>("/api/v1/nodes/m-1");
     assert.equal(request.apiVersion, "infrastructure.cluster.x-k8s.io/v1beta2");
     assert.deepEqual(labels, { "cluster.x-k8s.io/cluster-name": WHERE.cluster });
     assert.deepEqual(annotations, {
       "cluster.x-k8s.io/cloned-from-name": "worker-remediation-request",
       "cluster.x-k8s.io/cloned-from-groupkind": "Metal3RemediationTemplate.infrastructure.cluster.x-k8s.io",
-      // The node was not Ready. Only a remediator of ironfence reads this.
+      // The node was not Ready. Only a remediator of ironfence reads these.
       "ironfence.io/node-ready-in-boot": "",
+      "ironfence.io/node-at-creation": JSON.stringify({
+        uid: node.metadata.uid,
+        bootID: node.status.nodeInfo?.bootID,
+      }),
     });
     assert.deepEqual(ownerReferences, [
       { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m-1", uid: machine.metadata.uid },

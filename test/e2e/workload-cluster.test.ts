@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import type { Node } from "../../src/api/kubernetes/core.ts";
 import { Registry } from "prom-client";
 import { startControlPlane } from "../../hack/control-plane/control-plane.ts";
 import type { ControlPlane } from "../../hack/control-plane/control-plane.ts";
@@ -139,12 +140,17 @@ void describe("a workload cluster on an API server of its own", () => {
         api.find<{ metadata: Record<string, unknown>; spec: Record<string, unknown> }>(REQUEST),
       );
       const { labels, annotations, ownerReferences } = request.metadata;
+      const node = await workload.controlPlane.api.get<Node>("/api/v1/nodes/n1");
       assert.deepEqual(labels, { "cluster.x-k8s.io/cluster-name": "alpha" });
       assert.deepEqual(annotations, {
         "cluster.x-k8s.io/cloned-from-name": "reboot-then-replace",
         "cluster.x-k8s.io/cloned-from-groupkind": "BareMetalRemediationTemplate.ironfence.io",
         // The node was not Ready.
         "ironfence.io/node-ready-in-boot": "",
+        "ironfence.io/node-at-creation": JSON.stringify({
+          uid: node.metadata.uid,
+          bootID: node.status.nodeInfo?.bootID,
+        }),
       });
       assert.deepEqual(ownerReferences, [
         { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m1", uid: created.metadata.uid },
