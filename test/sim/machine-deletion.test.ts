@@ -89,6 +89,27 @@ describe("a node whose reboots did not help", () => {
       assert.equal(isDeleting(okd, "m2"), false);
     }));
 
+  it("a node whose reboots did not help costs few requests if its Machine cannot be deleted because of conflicts, and that is reported", () =>
+    run(async (okd, world) => {
+      const match = { verbs: ["delete"] as const, resource: "machines", client: "agent" };
+      world.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 409 } });
+      let deletions = 0;
+      world.server.onRequest(({ client, method, path }) => {
+        if (client !== "agent" || method !== "DELETE" || !path.endsWith("/machines/m1")) return;
+        deletions += 1;
+        // Without this, an agent that writes without end would end only when no memory is left.
+        if (deletions === 1_000) void world.killAgent();
+      });
+      await fail(world, "n1");
+      world.remediate("n1", { ...STRATEGY, powerOnTimeout: "120s" });
+      await world.until("a deletion is refused", () => deletions > 0);
+      await world.clock.advance(30_000);
+      assert.ok(deletions < 40, `${deletions} deletions`);
+      assert.equal(world.condition("n1", "Processing"), "True ApiFailing");
+      world.server.faults.clear();
+      await world.until("the Machine is deleted", () => isDeleting(okd, "m1"), 15_000);
+    }));
+
   it("a node whose reboots did not help has its Machine deleted though a reboot has deleted the Node that names it", () =>
     run(async (okd, world) => {
       await fail(world, "n1");

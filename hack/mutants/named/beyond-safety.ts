@@ -190,6 +190,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "conflict-for-ever",
       "status-conflict-for-ever",
       "deletion-conflict-for-ever",
+      "machine-conflict-for-ever",
       "mended-unheeded",
       "remediation-news-unheard",
       "refused-record-unreported",

@@ -1,5 +1,6 @@
 import {
   DECIDE_UNDO,
+  MACHINE_DELETION_SIM,
   BARE_METAL_POWER,
   DECIDE,
   DEVICE_EFFECTS,
@@ -51,6 +52,14 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     'if (isKubeError(error, "Conflict")) session.observe({ type: "SavedNodeOutdated" });',
     'if (isKubeError(error, "Conflict")) return session.observe({ type: "SavedNodeOutdated" });',
     REFUSED_WRITES_SIM,
+  ),
+  mutant(
+    "machine-conflict-for-ever",
+    "effects/objects/reprovision",
+    "a deletion of a Machine that the API server repeatedly refuses with a conflict is reported and delayed",
+    'if (!isKubeError(error, "NotFound")) throw error;',
+    'if (!isKubeError(error, "NotFound", "Conflict")) throw error;',
+    MACHINE_DELETION_SIM,
   ),
   mutant(
     "untaint-waits-for-others",

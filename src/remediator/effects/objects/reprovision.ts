@@ -160,8 +160,8 @@ async function deleteMachine({ runtime }: EffectContext, machine: MachineRef, si
     const type = await machineType(runtime, machine, signal);
     await runtime.client.delete(type, { namespace, name }, { guard: { uid } }, signal);
   } catch (error) {
-    // The Machine is gone, or another one has its name. The next check shows it.
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+    // The Machine is gone. The next check shows it.
+    if (!isKubeError(error, "NotFound")) throw error;
   }
 }
 

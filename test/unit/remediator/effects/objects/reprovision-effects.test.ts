@@ -292,7 +292,8 @@ describe("the deletion of a Machine", () => {
   it("the deletion of a Machine deletes no other one of its name", async () => {
     const world = await World.create();
     const machine = refOf(world.machine("m", undefined));
-    await world.run({ do: "deleteMachine" }, { machine: { ...machine, uid: "an-older-one" } });
+    const older = { machine: { ...machine, uid: "an-older-one" } };
+    await assert.rejects(world.run({ do: "deleteMachine" }, older), { code: "Conflict" });
     assert.notEqual(world.get(MACHINES, "m"), undefined);
   });
 });
