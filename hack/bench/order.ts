@@ -36,6 +36,8 @@ const ROUNDS = 8;
 /** How long a BMC takes for each answer. */
 const ANSWER_MS = 10;
 const DURATION_S = 8;
+/** What the writes before an order may have in all: a little more than they have today. */
+const WRITTEN_KIB_MAX = 6;
 const COVERED = { "example.com/covered": "true" };
 const NOT_AWAITED = /\/events|\/leases\/ironfence|\/nodehealthchecks/u;
 const WAIT_MS_MAX = 30_000;
@@ -46,8 +48,9 @@ interface Order {
   /** Requests to the BMC in between, the order not counted. */
   bmcRequests: string[];
   connections: number;
-  /** Requests to the API server in between. */
+  /** Requests to the API server in between, and the bytes of their bodies. */
   apiRequests: string[];
+  apiBytes: number;
 }
 
 interface BenchWorld {
@@ -128,6 +131,8 @@ function report(prepared: readonly Order[], unprepared: readonly Order[]): void 
   const writes = ({ apiRequests }: Order): number =>
     apiRequests.filter((request) => request.startsWith("patch")).length;
   figure({ what: "… writes to the API server", value: most(prepared, writes), unit: "", aim: 4, fails: true });
+  const kib = most(prepared, ({ apiBytes }) => apiBytes) / 1_024;
+  figure({ what: "… size of these writes", value: kib, unit: "KiB", aim: WRITTEN_KIB_MAX, fails: true });
   row("… requests to the API server", prepared.at(-1)?.apiRequests.join(", ") ?? "");
 }
 
@@ -137,6 +142,7 @@ async function measure({ server, mocks }: BenchWorld, name: string, isCovered: b
   if (mock === undefined) throw new Error(`no BMC for ${name}`);
   const seen = { created: Number.NaN, requests: 0, connections: 0 };
   const apiRequests: string[] = [];
+  let apiBytes = 0;
   const unsubscribe = [
     server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).subscribe(({ type, object }) => {
       if (type !== "ADDED" || object.metadata.name !== name) return;
@@ -144,10 +150,11 @@ async function measure({ server, mocks }: BenchWorld, name: string, isCovered: b
       seen.requests = mock.requests.length;
       seen.connections = mock.connectionCount;
     }),
-    server.onRequest(({ method, watch, path }) => {
+    server.onRequest(({ method, watch, path, bytes }) => {
       // The order does not wait for these requests of the detector and the probes.
       if (watch || method === "POST" || NOT_AWAITED.test(path)) return;
       if (Number.isNaN(seen.created) || orderOf(mock, seen.requests) !== undefined) return;
+      apiBytes += bytes;
       apiRequests.push(
         `${method.toLowerCase()} ${path
           .split("/")
@@ -183,6 +190,7 @@ async function measure({ server, mocks }: BenchWorld, name: string, isCovered: b
     bmcRequests: between.map(({ method, path }) => `${method} ${path.replace("/redfish/v1", "")}`),
     connections: mock.connectionCount - seen.connections,
     apiRequests,
+    apiBytes,
   };
 }
 

@@ -52,6 +52,8 @@ export interface RequestRecord {
   /** Path and query. */
   path: string;
   watch: boolean;
+  /** Size of its body. */
+  bytes: number;
   /** HTTP status; undefined if the connection was lost. */
   status: number | undefined;
   /** Monotonic time of its arrival. */
@@ -171,7 +173,7 @@ class InMemoryApiServer implements ApiServer {
       status = response.status;
       return { ...response, headers: { ...response.headers, date: this.#date() } };
     } finally {
-      const record = { ...subject, path: request.path, status, startedMs };
+      const record = { ...subject, path: request.path, bytes: Buffer.byteLength(request.body), status, startedMs };
       for (const listener of this.#listeners) listener(record);
     }
   }
