@@ -22,9 +22,10 @@ const WHOLE_FENCE = {
   "get leases": 3,
   "get nodes": 8,
   "get secrets": 3,
-  // With its first remediation, the detector finds out whether it may read FencingTargets.
+  // With its first remediation, the detector finds out whether it may read FencingTargets, and joins the remediator's
+  // watch of them with a list of its own.
   "list discovery": 1,
-  "list fencingtargets": 1,
+  "list fencingtargets": 2,
   "list leases": 1,
   "list nodes": 1,
   "list pods": 3,
