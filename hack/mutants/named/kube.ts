@@ -396,8 +396,16 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "list-sets-watch-back",
     "watch/reflector",
     "a list that is earlier than what the watch has shown does not replace it",
-    "} else if (this.#version !== undefined && reachesVersion(this.#version, version)) {",
-    "} else if (this.#version !== undefined && false) {",
+    "} else if (this.#hasShown(version, lastVersion)) {",
+    "} else if (this.#hasShown(version, lastVersion) && false) {",
+    SHARED_WATCHES,
+  ),
+  mutant(
+    "list-sets-ended-watch-back",
+    "watch/reflector",
+    "a list that is earlier than what a watch has shown that has ended does not replace it",
+    "(isWatching || last !== versionBefore) &&",
+    "isWatching &&",
     SHARED_WATCHES,
   ),
   mutant(

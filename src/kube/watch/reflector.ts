@@ -211,7 +211,7 @@ class Reflector<T extends KubeObject> {
     if (lastVersion !== undefined && isEarlierVersion(version, lastVersion)) {
       this.#deps.logger.warn({ version, lastVersion }, "the API server has gone back to an earlier state");
       this.#store.rewinds += 1;
-    } else if (this.#version !== undefined && reachesVersion(this.#version, version)) {
+    } else if (this.#hasShown(version, lastVersion)) {
       return;
     }
     this.#silence?.end();
@@ -219,6 +219,16 @@ class Reflector<T extends KubeObject> {
     this.#lastVersion = version;
     this.#store.replace(objects);
     this.#store.version = version;
+  }
+
+  /**
+   * Whether the view already shows what a list of `version` contains: the open watch has, or a watch that has ended or
+   * another list has since this list began. The view was at `versionBefore` then.
+   */
+  #hasShown(version: string, versionBefore: string | undefined): boolean {
+    const last = this.#lastVersion;
+    const isWatching = this.#version !== undefined;
+    return last !== undefined && (isWatching || last !== versionBefore) && reachesVersion(last, version);
   }
 
   /** Watches on one connection until the server ends it. @throws KubeError if it ends in any other way. */

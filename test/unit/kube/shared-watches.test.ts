@@ -309,6 +309,23 @@ describe("a part that joins a shared watch late", () => {
     assert.equal(transport.watches.length, 1, "the watch works");
   });
 
+  it("a part that joins a shared watch late does not set back what a watch showed that has ended since", async () => {
+    const [whole] = await fallSilent();
+    transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 6)]);
+    const answer = holdList();
+    const [late, part] = join(nameOnly);
+    await settle();
+    transport.watch.event("DELETED", nodeObject("b", "ub", 11));
+    transport.watch.event("ERROR", failure(410, "Expired", "too old"));
+    await settle();
+    answer();
+    await late.whenSynced(part.signal);
+    assert.deepEqual([uids(late), uids(whole), whole.version, whole.rewinds], [["ua"], ["ua"], "11", 0]);
+    transport.onList = () => listAnswer(20, [nodeObject("a", "ua", 5)]);
+    await clock.advance(5_000);
+    assert.deepEqual([uids(whole), whole.version, transport.watches.length], [["ua"], "20", 2]);
+  });
+
   it("a part that joins a shared watch late is not shown what the old watch still delivers after the list", async () => {
     await fallSilent();
     const old = transport.watch;
