@@ -21,7 +21,13 @@ export interface Guard {
   resourceVersion?: string;
 }
 
-export interface ListOptions {
+/** Options of a call that may be one of hundreds. */
+export interface BulkOptions {
+  /** Whether it has connections apart from those of other calls, so that none of them waits behind it. */
+  bulk?: boolean;
+}
+
+export interface ListOptions extends BulkOptions {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
@@ -41,7 +47,7 @@ export interface ObjectList<T> {
   resourceVersion: string;
 }
 
-export interface WriteOptions {
+export interface WriteOptions extends BulkOptions {
   /** For example, `status`. */
   subresource?: string;
   /** The server validates the request and answers, and stores nothing. */
@@ -50,7 +56,7 @@ export interface WriteOptions {
   strict?: boolean;
 }
 
-export interface DeleteOptions {
+export interface DeleteOptions extends BulkOptions {
   guard: Guard;
   gracePeriodSeconds?: number;
   propagationPolicy?: "Background" | "Foreground" | "Orphan";

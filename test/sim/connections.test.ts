@@ -7,7 +7,7 @@ import { VirtualClock } from "../lib/virtual-clock.ts";
 import { limitConnections } from "./connections.ts";
 
 const never = new AbortController().signal;
-const max: Record<Lane, number> = { api: 2, watch: 128, lease: 1, review: 1, page: 1 };
+const max: Record<Lane, number> = { api: 2, bulk: 1, watch: 128, lease: 1, review: 1, page: 1 };
 
 /** A server that answers after `answerMs`, and what it has received, with the time. */
 function slowServer(clock: VirtualClock, answerMs: number): { inner: KubeTransport; received: string[] } {

@@ -182,7 +182,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
   },
   {
     guards: "If many hosts of a cluster fail at once, the fence of one does not slow that of another.",
-    mutants: ["volumes-listed-by-each", "volumes-in-small-pages"],
+    mutants: ["volumes-listed-by-each", "volumes-in-small-pages", "releases-before-live-reads"],
   },
   {
     guards: "A remediation starts, or is reported as held back, as soon as it can be.",

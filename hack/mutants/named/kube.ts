@@ -86,6 +86,15 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "test/integration/kube-transport.test.ts",
   ),
   mutant(
+    "releases-before-live-reads",
+    "api-client/api-client",
+    "no live read before a power order waits behind the calls that release other hosts",
+    'options.bulk === true ? "bulk" : (this.#deps.lane ?? "api")',
+    'this.#deps.lane ?? "api"',
+    "test/unit/remediator/effects/objects/release.test.ts",
+    "test/sim/workload/many-hosts.test.ts",
+  ),
+  mutant(
     "handshakes-without-end",
     "connection/transport/lane-pools",
     "no API server can make the agent repeat TLS handshakes on one connection",

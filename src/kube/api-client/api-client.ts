@@ -7,6 +7,7 @@ import { withDeadline } from "../../runtime/deadline.ts";
 import { collectionPath, describeCollection, describeObject, objectPath } from "./api-paths.ts";
 import { asCallError, failureOf, parseObject } from "../answers/api-answers.ts";
 import type {
+  BulkOptions,
   DeleteOptions,
   Guard,
   JsonPatchOperation,
@@ -106,7 +107,7 @@ class ApiClient implements KubeClient {
     // The body of a subresource has its own kind.
     const own = options.subresource === undefined ? { apiVersion: apiVersionOf(type), kind: type.kind } : {};
     const body = { ...object, ...own };
-    return parseObject(what, await this.#write(what, "POST", withQuery(path, options), body, signal)) as T;
+    return parseObject(what, await this.#write(what, "POST", withQuery(path, options), body, options, signal)) as T;
   }
 
   async patch<T extends KubeObject>(
@@ -124,7 +125,8 @@ class ApiClient implements KubeClient {
     }
     const path = withQuery(objectPath(type, key, options), options);
     const body = [...tests, ...operations];
-    return parseObject(what, await this.#write(what, "PATCH", path, body, signal, "application/json-patch+json")) as T;
+    const answer = await this.#write(what, "PATCH", path, body, options, signal, "application/json-patch+json");
+    return parseObject(what, answer) as T;
   }
 
   async mergePatch<T extends KubeObject>(
@@ -140,7 +142,8 @@ class ApiClient implements KubeClient {
     const given = typeof content["metadata"] === "object" ? content["metadata"] : undefined;
     const { uid, resourceVersion } = guard;
     const body = { ...content, metadata: { ...given, uid, resourceVersion } };
-    return parseObject(what, await this.#write(what, "PATCH", path, body, signal, "application/merge-patch+json")) as T;
+    const answer = await this.#write(what, "PATCH", path, body, options, signal, "application/merge-patch+json");
+    return parseObject(what, answer) as T;
   }
 
   async delete(type: ResourceType, key: ObjectKey, options: DeleteOptions, signal: AbortSignal): Promise<void> {
@@ -154,7 +157,7 @@ class ApiClient implements KubeClient {
       ...(propagationPolicy !== undefined && { propagationPolicy }),
     };
     const path = withQuery(objectPath(type, key), options);
-    await this.#write(`delete ${describeObject(type, key)}`, "DELETE", path, body, signal);
+    await this.#write(`delete ${describeObject(type, key)}`, "DELETE", path, body, options, signal);
   }
 
   async #pages<T extends KubeObject>(
@@ -166,7 +169,7 @@ class ApiClient implements KubeClient {
     const items: T[] = [];
     const { budget } = this.#deps;
     const holding = new HeldSize(budget && { objects: budget.listObjects, textLength: budget.listTextLength });
-    const read = (path: string): Promise<TransportResponse> => this.#read(what, path, signal);
+    const read = (path: string): Promise<TransportResponse> => this.#read(what, path, options, signal);
     const resourceVersion = await listPages(what, type, { ...options, budget }, this.#work, read, (page) => {
       const kept = options.trim === undefined ? page : page.map(options.trim);
       for (const object of kept) holding.add(object);
@@ -179,7 +182,7 @@ class ApiClient implements KubeClient {
   /** A read with its retries, within one deadline. */
   #readWithin(deadlineMs: number, what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
     const { clock } = this.#deps;
-    const work = withDeadline(clock, what, deadlineMs, signal, (signal) => this.#read(what, path, signal));
+    const work = withDeadline(clock, what, deadlineMs, signal, (signal) => this.#read(what, path, {}, signal));
     return asCallError(what, signal, work);
   }
 
@@ -187,9 +190,9 @@ class ApiClient implements KubeClient {
    * Reads, and retries after failures that may be temporary. p-retry counts the attempts. The waits of p-retry are 0
    * ms, because `onFailedAttempt` waits on the injected clock.
    */
-  #read(what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
+  #read(what: string, path: string, options: BulkOptions, signal: AbortSignal): Promise<TransportResponse> {
     const { clock, random } = this.#deps;
-    return pRetry(() => this.#callOnce(what, { method: "GET", path }, signal), {
+    return pRetry(() => this.#callOnce(what, { method: "GET", path }, options, signal), {
       retries: READ_RETRIES_MAX,
       minTimeout: 0,
       maxTimeout: 0,
@@ -209,18 +212,21 @@ class ApiClient implements KubeClient {
     method: "POST" | "PATCH" | "DELETE",
     path: string,
     body: unknown,
+    options: BulkOptions,
     signal: AbortSignal,
     contentType = "application/json",
   ): Promise<TransportResponse> {
-    return this.#callOnce(what, { method, path, body: JSON.stringify(body), contentType }, signal);
+    return this.#callOnce(what, { method, path, body: JSON.stringify(body), contentType }, options, signal);
   }
 
   async #callOnce(
     what: string,
     request: Omit<TransportRequest, "lane" | "timeoutMs">,
+    options: BulkOptions,
     signal: AbortSignal,
   ): Promise<TransportResponse> {
-    const { transport, lane = "api" } = this.#deps;
+    const { transport } = this.#deps;
+    const lane = options.bulk === true ? "bulk" : (this.#deps.lane ?? "api");
     const sent = transport.send({ ...request, lane, timeoutMs: CALL_TIMEOUT_MS }, signal);
     const answer = await asCallError(what, signal, sent);
     if (answer.status < 200 || answer.status > 299) throw failureOf(what, answer);

@@ -10,16 +10,23 @@ import type { WorkAllowance } from "../../answers/read-budget.ts";
 import { KubeError } from "../../errors.ts";
 
 /**
- * The largest number of connections of each lane. `api` bounds how many calls run at the same time. Each watch occupies
- * a connection for as long as it runs. The lease has a second one in case the first is broken.
+ * The largest number of connections of each lane. `api` and `bulk` bound how many calls run at the same time. Each
+ * watch occupies a connection for as long as it runs. The lease has a second one in case the first is broken.
  */
-export const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = { api: 16, watch: 128, lease: 2, review: 2, page: 2 };
+export const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = {
+  api: 16,
+  bulk: 16,
+  watch: 128,
+  lease: 2,
+  review: 2,
+  page: 2,
+};
 
 /**
  * The same for an untrusted API server. Each connection takes 130 KiB and may receive an answer of 4 MiB, and there may
- * be a hundred such servers.
+ * be a hundred such servers. Those of `bulk` are opened only while hosts of the cluster are released.
  */
-export const UNTRUSTED_CONNECTIONS_MAX: typeof CONNECTIONS_MAX = { ...CONNECTIONS_MAX, api: 4 };
+export const UNTRUSTED_CONNECTIONS_MAX: typeof CONNECTIONS_MAX = { ...CONNECTIONS_MAX, api: 4, bulk: 4 };
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /**

@@ -13,13 +13,19 @@ import { listAttachments } from "./volume-attachments.ts";
 import { attachmentsOf, volumeClaimsOf, failedStatus, isFinished, mustLeave } from "../../machine/node-patches/pods.ts";
 
 /**
- * How many pods of one cluster are ended at the same time, by all releases together. More would wait for a connection:
- * between the two writes of each pod, and before urgent calls for other nodes.
+ * How many pods of one cluster are ended or listed at the same time, by all releases together. More would wait for a
+ * connection between the two writes of each pod.
  */
 const PARALLEL_MAX = 16;
 
 /** By the client of a cluster. */
 const limits = new WeakMap<KubeClient, Semaphore>();
+
+function limitOf(client: KubeClient): Semaphore {
+  const limit = limits.get(client) ?? new Semaphore(PARALLEL_MAX);
+  limits.set(client, limit);
+  return limit;
+}
 
 /**
  * How long the deletion of a pod may take after its status was set to Failed. The release waits for it even if it is
@@ -38,8 +44,9 @@ interface ReleaseDeps {
 }
 
 /** The pods bound to a node, live. */
-function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Promise<Pod[]> {
-  return client.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${nodeName}` }, signal).then((list) => list.items);
+async function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Promise<Pod[]> {
+  const options = { fieldSelector: `spec.nodeName=${nodeName}`, bulk: true };
+  return (await limitOf(client).run(signal, () => client.list<Pod>(PODS, options, signal))).items;
 }
 
 /**
@@ -101,12 +108,10 @@ async function whenAllowed(
   signal: AbortSignal,
   work: () => Promise<void>,
 ): Promise<void> {
-  const limit = limits.get(client) ?? new Semaphore(PARALLEL_MAX);
-  limits.set(client, limit);
   try {
     // A pod takes two writes. It waits for both permits first, so that no pod is left between them.
     while (writes?.take(2) === false) await sleep(clock, PERMIT_WAIT_MS, signal);
-    await limit.run(signal, work);
+    await limitOf(client).run(signal, work);
   } catch (error) {
     if (!signal.aborted) throw error;
   }
@@ -118,11 +123,12 @@ async function releasePod({ client, clock }: ReleaseDeps, pod: Pod, signal: Abor
   try {
     if (!isFinished(pod)) {
       const status = failedStatus(pod, toTime(clock.nowMs()));
-      await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }, { subresource: "status" }, signal);
+      const options = { subresource: "status", bulk: true };
+      await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }, options, signal);
     }
     const { signal: unaborted } = new AbortController();
     await withDeadline(clock, `deleting pod ${pod.metadata.name}`, DELETION_MAX_MS, unaborted, (bounded) =>
-      client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, bounded),
+      client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0, bulk: true }, bounded),
     );
   } catch (error) {
     // Gone, or changed: the count that follows shows whether to try again.

@@ -24,7 +24,7 @@ export function listAttachments(client: KubeClient, signal: AbortSignal): Promis
 }
 
 async function listAll(client: KubeClient, signal: AbortSignal): Promise<VolumeAttachment[]> {
-  const options = { trim: trimAttachment, pageSize: PAGE_SIZE };
+  const options = { trim: trimAttachment, pageSize: PAGE_SIZE, bulk: true };
   return (await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, options, signal)).items;
 }
 

@@ -8,6 +8,7 @@ import { WORKLOAD_BUDGET } from "../../../../../src/clusters/link.ts";
 import { createKubeClient } from "../../../../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../../../../src/kube/client.ts";
 import { isKubeError } from "../../../../../src/kube/errors.ts";
+import type { KubeTransport } from "../../../../../src/kube/transport.ts";
 import { countBound, releasePods } from "../../../../../src/remediator/effects/objects/release-pods.ts";
 import { seededRandom } from "../../../../lib/seeded-random.ts";
 import { VirtualClock } from "../../../../lib/virtual-clock.ts";
@@ -88,7 +89,7 @@ describe("what still binds a node", () => {
   });
 
   it("a node is bound by volumes that are listed once for all nodes that ask at the same time, in large pages", async () => {
-    for (let index = 0; index < 300; index += 1) attach(`v${index}`, `claim-${index}`, `node-${index % 25}`);
+    for (let index = 0; index < 300; index += 1) attach(`v${index}`, `claim-${index}`, `node-${index % 15}`);
     let pages = 0;
     server.onRequest(({ path }) => {
       if (path.includes("volumeattachments")) pages += 1;
@@ -99,11 +100,11 @@ describe("what still binds a node", () => {
       random: seededRandom(2),
       budget: WORKLOAD_BUDGET,
     });
-    const names = Array.from({ length: 25 }, (_, index) => `node-${index}`);
+    const names = Array.from({ length: 15 }, (_, index) => `node-${index}`);
     const bound = await Promise.all(names.map((name) => countBound(bounded, name, never)));
     assert.deepEqual(
       bound.map(({ attachments }) => attachments),
-      names.map(() => 12),
+      names.map(() => 20),
     );
     assert.equal(pages, 2);
   });
@@ -244,6 +245,23 @@ describe("releasing pods", () => {
     await clock.advance(1_000);
     await releases;
     assert.deepEqual([most, podNames()], [16, []]);
+  });
+
+  it("releasing pods and counting what is left uses other connections than the live reads before a power order", async () => {
+    const lanes = new Set<string>();
+    const inner = server.transport({ client: "agent" });
+    const transport: KubeTransport = {
+      ...inner,
+      send: (request, signal) => {
+        lanes.add(request.lane);
+        return inner.send(request, signal);
+      },
+    };
+    const observed = createKubeClient({ transport, clock, random: seededRandom(2) });
+    createPod("db");
+    await releasePods({ client: observed, clock }, NODE, 5_000, never);
+    await countBound(observed, NODE, never);
+    assert.deepEqual([...lanes, podNames()], ["bulk", []]);
   });
 
   it("releasing pods ends no pod that it could begin with only after its time", async () => {
