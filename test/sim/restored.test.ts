@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Backup } from "../../hack/kube-mock/store.ts";
+import { parseTimeMs } from "../../src/runtime/time.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
+import { BEFORE_UNKNOWN_MS, begun, cutPower, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
 import { World } from "./world.ts";
 
 /** Time until every watch has been silent twice and the agent has reacted. */
@@ -49,6 +51,12 @@ describe("etcd is restored to an earlier state", () => {
  */
 const BROKEN_BY_RESTORE = ["S2", "S4", "S9", "S10"];
 
+/** The broken rules that a restore cannot break. They are not reported again. */
+function rulesBroken(world: World): string[] {
+  const broken = world.observer.violations.splice(0);
+  return broken.filter(({ invariant }) => !BROKEN_BY_RESTORE.includes(invariant)).map(({ what }) => what);
+}
+
 /** Backs up and restores at random times around a fence. @returns the other rules that this broke. */
 async function restoreAtRandom(seed: number): Promise<string[]> {
   const random = seededRandom(seed);
@@ -66,7 +74,7 @@ async function restoreAtRandom(seed: number): Promise<string[]> {
     await world.until(`seed ${seed}: n1 is Ready`, () => world.isReady("n1"), NOTICED_MS);
     await world.clock.advance(20_000);
     world.assertClean();
-    return world.violations.filter((what) => !BROKEN_BY_RESTORE.includes(what.split(":")[0] ?? ""));
+    return rulesBroken(world);
   } finally {
     await world.stop();
   }
@@ -108,4 +116,27 @@ describe("watches that stay open and silent, as with a stuck watch cache", () =>
       world.assertClean();
       world.server.faults.clear();
     }));
+});
+
+describe("etcd is restored during an early release", () => {
+  for (const backedUp of ["Verifying", "PoweringOff", "Releasing", "PoweringOn"]) {
+    it(`an early release during which etcd is restored to a backup from ${backedUp} keeps its host off until the end of the duration`, () =>
+      runEarly({}, async (world) => {
+        world.createPod("n1", "db");
+        let backup: Backup | undefined;
+        world.onPhase("n1", backedUp, () => (backup = world.server.backUp()));
+        cutPower(world, "n1");
+        await world.until("there is a backup", () => backup !== undefined, BEFORE_UNKNOWN_MS);
+        await world.clock.advance(3_000);
+        world.restore(backup ?? assert.fail());
+        const notBeforeMs = parseTimeMs(begun(world)[0]?.spec.powerOnNotBefore) ?? assert.fail();
+        await world.clock.advance(notBeforeMs - world.clock.nowMs() - 1_000);
+        assert.equal(isTainted(world, "n1"), false);
+        assert.deepEqual(world.pods("n1"), []);
+        assert.ok(!ordersOfAgent(world).includes("n1 On"));
+        await world.until("it is over", () => begun(world).length === 0 && world.isReady("n1"), NOTICED_MS);
+        assert.deepEqual(rulesBroken(world), []);
+        world.assertClean();
+      }));
+  }
 });
