@@ -13,6 +13,8 @@ import { NAMESPACE } from "./world.ts";
 
 /** The maximum time until a target is probed after an edit or after its host has booted again. */
 const PROBED_MS = 130_000;
+/** The maximum time between two probes of a target that nothing else makes due. */
+const PROBED_AGAIN_MS = 660_000;
 
 /** Ends the kubelet of n1 right after a renewal. Its host stays on. A restarted kubelet first renews its lease. */
 async function stopKubelet(world: World, forMs: number): Promise<void> {
@@ -85,6 +87,24 @@ describe("a BMC that reports Off of another host", () => {
       cutPower(world, "n1");
       await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
       assert.equal(world.isReady("n1"), true);
+    }));
+});
+
+describe("a target that is edited so that it leads to another host, which is off", () => {
+  it("a target that is edited so that it leads to another host, which is off, has no host released early: it was not read On after the edit", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      await miswire(world);
+      edit(world);
+      await world.clock.advance(PROBED_MS);
+      await stopKubelet(world, 20_000);
+      await world.clock.advance(20_000);
+      assert.deepEqual(ordersOfAgent(world), []);
+      assert.equal(isTainted(world, "n1"), false);
+      rewire(world);
+      await world.clock.advance(PROBED_AGAIN_MS);
+      cutPower(world, "n1");
+      await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
     }));
 });
 

@@ -255,6 +255,14 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     EARLY_SIM,
   ),
   remediator(
+    "early-on-before-edit",
+    "probes/report/target-status",
+    "a reading of On before an edit of the target does not count for a proof after it",
+    "const isOutdated = isEdited && onInBoot === undefined && present?.onInBoot !== undefined;",
+    "const isOutdated = false;",
+    "test/sim/early-wrong-off.test.ts",
+  ),
+  remediator(
     "early-bar-unset",
     "hosts/fencing-target/target-store",
     "a wrong proof bars its target",

@@ -42,6 +42,9 @@ export function statusChange(
   const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
   const offProof = standingProof(facts, proven, ready);
   const onInBoot = powerState === "On" && identity?.status === "True" ? probe?.readyBoot : undefined;
+  // The reading before an edit may be of another device.
+  const isEdited = probe !== undefined && target.metadata.generation !== present?.observedGeneration;
+  const isOutdated = isEdited && onInBoot === undefined && present?.onInBoot !== undefined;
   const notAfter = probe === undefined ? present?.certificateNotAfter : notAfterOf(probe.result.devices, present);
   const generation = target.metadata.generation;
   const same =
@@ -62,6 +65,7 @@ export function statusChange(
     ...(notAfter !== present?.certificateNotAfter && { certificateNotAfter: notAfter ?? null }),
     ...(probe?.result.pin !== undefined && { identity: probe.result.pin }),
     ...(onInBoot !== undefined && { onInBoot }),
+    ...(isOutdated && { onInBoot: null }),
     ...(offProof !== undefined && { offProof: { ...offProof, bootID: offProof.bootID ?? null } }),
     ...(offProof === undefined && present?.offProof !== undefined && { offProof: null }),
   };
