@@ -28,17 +28,18 @@ class World {
     get: () => WATCHED,
   };
   serverVersion = "105";
+  listed: Node[] = [];
   answerMs = 5;
   refuses = false;
   readonly nodes: CurrentNodes;
 
   constructor() {
-    const list = async (_type: unknown, options: ListOptions) => {
+    const list = async (_type: unknown, options: ListOptions & { trim?: (raw: Node) => Node }) => {
       this.requests.push(options.pagesMax === undefined ? "list" : "version");
       const resourceVersion = this.serverVersion;
       if (this.refuses) throw new KubeError("TooManyRequests", "later");
       await new Promise<void>((resolve) => this.clock.schedule(this.answerMs, resolve));
-      return { items: [] as Node[], resourceVersion };
+      return { items: this.listed.map((node) => options.trim?.(node)), resourceVersion };
     };
     const { clock, freshness, view } = this;
     const get = async () => {
@@ -138,6 +139,19 @@ it("the nodes of a small cluster are listed at once: no report of a kubelet is w
   await world.clock.advance(10);
   await confirming;
   assert.deepEqual([world.requests, world.nodes.liveNodes?.size], [["list"], 0]);
+});
+
+it("the nodes of a list are as the API server shows them, and share with the view what has not changed", async () => {
+  const world = new World();
+  const shown = { ...nodeOf("u1"), spec: { taints: [{ key: "a", effect: "NoExecute" }], unschedulable: true } };
+  Object.assign(world.view, { size: 2, get: () => shown });
+  const live = structuredClone(shown);
+  live.spec.unschedulable = false;
+  world.listed = [live, { ...nodeOf("u2"), metadata: { name: "n2", uid: "u2", resourceVersion: "2" } }];
+  assert.equal(await world.confirmed(10), true);
+  const [n1, n2] = [world.nodes.liveNodes?.get("n1"), world.nodes.liveNodes?.get("n2")];
+  assert.equal(n1?.spec.taints, shown.spec.taints);
+  assert.deepEqual([n1.spec.unschedulable, n2?.metadata.uid], [false, "u2"]);
 });
 
 describe("many nodes of a large cluster that are read at once", () => {

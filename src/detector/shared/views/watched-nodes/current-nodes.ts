@@ -4,6 +4,7 @@ import { trimNode } from "../../../../api/kubernetes/trim.ts";
 import type { KubeRuntime } from "../../../../kube/runtime.ts";
 import { findObject } from "../../../../kube/objects/find-object.ts";
 import type { Watched } from "../../../../kube/watched.ts";
+import { keepEqualParts } from "../../../../kube/watch/equal-parts.ts";
 import { reachesVersion } from "../../../../kube/watch/resource-version.ts";
 import { sleep } from "../../../../runtime/clock.ts";
 import type { ViewFreshness } from "./view-freshness.ts";
@@ -117,8 +118,15 @@ export class CurrentNodes {
     const { client, clock, nodes } = this.#deps;
     this.#lastList = undefined;
     if (nodes.size > LISTED_AT_ONCE_MAX && (await this.#prove(signal))) return;
-    const { items } = await client.list<Node>(NODES, { trim: trimNode }, signal);
+    const { items } = await client.list<Node>(NODES, { trim: (raw) => this.#shared(trimNode(raw)) }, signal);
     this.#lastList = { nodes: new Map(items.map((node) => [node.metadata.name, node])), atMs: clock.monotonicMs() };
+  }
+
+  /** Nearly every listed node is as the view shows it. What both have in common is kept once. */
+  #shared(node: Node): Node {
+    const watched = this.#deps.nodes.get({ name: node.metadata.name });
+    if (watched !== undefined) keepEqualParts(node, watched);
+    return node;
   }
 
   /**
