@@ -59,7 +59,7 @@ describe("what the shared cache keeps of a BareMetalRemediation", () => {
     const { NODE_NAME, TEMPLATE_NAME, NHC_TIMED_OUT, HEALTHY_DELAY, OLD_REMEDIATION_CR } = ANNOTATIONS;
     const names = [NODE_NAME, TEMPLATE_NAME, NHC_TIMED_OUT, HEALTHY_DELAY, OLD_REMEDIATION_CR, CLONED_FROM_GROUP_KIND];
     // The health check keeps what only the remediator reads as well, so that both share the metadata.
-    const ofRemediator = [ANNOTATIONS.CONFIRM, ANNOTATIONS.NODE_READY_IN_BOOT];
+    const ofRemediator = [ANNOTATIONS.CONFIRM, ANNOTATIONS.NODE_READY_IN_BOOT, ANNOTATIONS.NODE_AT_CREATION];
     assert.deepEqual(Object.keys(read.metadata.annotations ?? {}).sort(), [...names, ...ofRemediator].sort());
     const shared = trimRemediation(structuredClone(raw));
     assert.equal(trimForHealthCheck(shared).metadata, shared.metadata);
