@@ -108,6 +108,23 @@ describe("a target that is edited so that it leads to another host, which is off
     }));
 });
 
+describe("a BMC that has read Off in two probes of a Ready node", () => {
+  it("a BMC that has read Off in two probes of a Ready node has no host released early until it reads On", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      await miswire(world);
+      await world.clock.advance(2 * PROBED_AGAIN_MS);
+      await stopKubelet(world, 20_000);
+      await world.clock.advance(20_000);
+      assert.deepEqual(ordersOfAgent(world), []);
+      assert.equal(isTainted(world, "n1"), false);
+      rewire(world);
+      await world.clock.advance(PROBED_AGAIN_MS);
+      cutPower(world, "n1");
+      await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+    }));
+});
+
 describe("a BMC that reports Off for its running host", () => {
   for (const seconds of [17, 20, 30]) {
     it(`a BMC that reports Off for its running host has the host forced off before its pods are released, if the kubelet is down for ${seconds} s`, () =>

@@ -258,8 +258,16 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-on-before-edit",
     "probes/report/target-status",
     "a reading of On before an edit of the target does not count for a proof after it",
-    "const isOutdated = isEdited && onInBoot === undefined && present?.onInBoot !== undefined;",
-    "const isOutdated = false;",
+    "((isEdited && onInBoot === undefined) || readsOffTooLong(facts))",
+    "readsOffTooLong(facts)",
+    "test/sim/early-wrong-off.test.ts",
+  ),
+  remediator(
+    "early-off-of-ready-node",
+    "probes/report/target-status",
+    "a reading of On does not count any more once the devices have read Off for minutes while the node stays Ready",
+    "((isEdited && onInBoot === undefined) || readsOffTooLong(facts))",
+    "isEdited && onInBoot === undefined",
     "test/sim/early-wrong-off.test.ts",
   ),
   remediator(

@@ -298,7 +298,7 @@ const fencingTargetStatusSchema = z.object({
     }),
   onInBoot: z.string().optional().meta({
     description:
-      "The boot of the Ready node in which a probe last read the host On. An early off proof needs such a reading of the same boot. Written if a health check uses it. The first probe after an edit removes it unless it reads On.",
+      "The boot of the Ready node in which a probe last read the host On. An early off proof needs such a reading of the same boot. Written if a health check uses it. The first probe after an edit removes it unless it reads On. Two probes more than 2 minutes apart that read Off while the node is Ready remove it too.",
   }),
   earlyOffProof: z
     .object({

@@ -13,6 +13,9 @@ import type { TargetStatusFacts, TargetCondition } from "./status-facts.ts";
 import { withPin, reachability, identityCondition, readiness, stalled } from "./target-conditions.ts";
 import { enrolmentOf, OUTLETS_ENROLLED } from "./outlet-conditions.ts";
 
+/** A node whose host has been off for so long is not Ready any more, if Kubernetes has its usual settings. */
+const OFF_AND_READY_MAX_MS = 120_000;
+
 /**
  * The change of the status of a target; undefined if it is up to date.
  *
@@ -44,12 +47,14 @@ export function statusChange(
   const onInBoot = powerState === "On" && identity?.status === "True" ? probe?.readyBoot : undefined;
   // The reading before an edit may be of another device.
   const isEdited = probe !== undefined && target.metadata.generation !== present?.observedGeneration;
-  const isOutdated = isEdited && onInBoot === undefined && present?.onInBoot !== undefined;
+  const isOutdated =
+    present?.onInBoot !== undefined && ((isEdited && onInBoot === undefined) || readsOffTooLong(facts));
   const notAfter = probe === undefined ? present?.certificateNotAfter : notAfterOf(probe.result.devices, present);
   const generation = target.metadata.generation;
   const same =
     sameProof(offProof, present?.offProof) &&
     (onInBoot === undefined || onInBoot === present?.onInBoot) &&
+    !isOutdated &&
     sameConditions(conditions, present?.conditions ?? []) &&
     (powerState === undefined || powerState === present?.powerState) &&
     notAfter === present?.certificateNotAfter &&
@@ -69,6 +74,13 @@ export function statusChange(
     ...(offProof !== undefined && { offProof: { ...offProof, bootID: offProof.bootID ?? null } }),
     ...(offProof === undefined && present?.offProof !== undefined && { offProof: null }),
   };
+}
+
+/** Whether the present probe and an earlier one have read Off, while the node stayed Ready: the devices may lie. */
+function readsOffTooLong({ target, probe }: TargetStatusFacts): boolean {
+  const { powerState, lastProbeTime } = target.status ?? {};
+  if (probe?.readyBoot === undefined || powerOf(probe.result.devices) !== "Off" || powerState !== "Off") return false;
+  return probe.atMs - (parseTimeMs(lastProbeTime) ?? Infinity) > OFF_AND_READY_MAX_MS;
 }
 
 /**
