@@ -1,5 +1,6 @@
 import {
   DECIDE_UNDO,
+  DECIDE_RECORD,
   MACHINE_DELETION_SIM,
   BARE_METAL_POWER,
   DECIDE,
@@ -157,6 +158,14 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     'return reportLeftHost(snapshot, now) ?? run({ do: "dropFinalizer" });',
     'return run({ do: "dropFinalizer" });',
     "test/sim/target-gone.test.ts",
+  ),
+  mutant(
+    "long-report-for-ever",
+    "machine/model/status",
+    "a report that is longer than what a status keeps of it is stored once, and its wait ends at the deadline",
+    "return condition?.message === message.slice(0, MESSAGE_MAX);",
+    "return condition?.message === message;",
+    DECIDE_RECORD,
   ),
   mutant(
     "young-on-without-effect",

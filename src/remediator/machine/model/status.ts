@@ -130,6 +130,11 @@ function withConditions(
   return [...next.values()];
 }
 
+/** Whether a condition has this message, as far as a status keeps it. */
+export function hasMessage(condition: Condition | undefined, message: string): boolean {
+  return condition?.message === message.slice(0, MESSAGE_MAX);
+}
+
 /** One condition of a status. */
 export function statusCondition(status: BareMetalRemediationStatus, type: ConditionType): Condition | undefined {
   return status.conditions?.find((condition) => condition.type === type);

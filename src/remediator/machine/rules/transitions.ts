@@ -1,7 +1,7 @@
 import type { Reason } from "../model/decision/reasons.ts";
 import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { StatusStep } from "../model/status.ts";
-import { changeStatus, statusCondition, processing } from "../model/status.ts";
+import { changeStatus, hasMessage, statusCondition, processing } from "../model/status.ts";
 import type { Decision, Effect } from "../model/decision/decision.ts";
 
 // The decisions that every state is made of.
@@ -34,7 +34,7 @@ export function transition(
  */
 export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, message: string, inMs?: number): Decision {
   const reported = statusCondition(snapshot.status, "Processing");
-  if (reported?.status === "True" && reported.reason === reason && reported.message === message) {
+  if (reported?.status === "True" && reported.reason === reason && hasMessage(reported, message)) {
     return { notes: [], effects: [], ...(inMs !== undefined && { nextCheckMs: inMs }) };
   }
   return transition(snapshot, now, {

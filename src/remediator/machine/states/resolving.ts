@@ -10,7 +10,7 @@ import { ownsHost } from "../model/facts/observations.ts";
 import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { Attempt } from "../model/decision/state.ts";
 import { mayHaveTurnedOff } from "../model/decision/state.ts";
-import { statusCondition, processing } from "../model/status.ts";
+import { hasMessage, statusCondition, processing } from "../model/status.ts";
 import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "../model/decision/timings.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, clusterOf } from "../../../nodes/subject.ts";
@@ -151,7 +151,7 @@ function block(
 ): Decision {
   const bounded = !WAITS_WITHOUT_DEADLINE.includes(reason);
   const reported = statusCondition(snapshot.status, "Processing");
-  if (reported?.reason === reason && reported.message === message && attempt !== undefined) {
+  if (reported?.reason === reason && hasMessage(reported, message) && attempt !== undefined) {
     if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);
     const nextCheckMs = bounded ? Math.min(snapshot.remainingMs, recheckMs) : recheckMs;
     return { notes: [], effects: [], nextCheckMs };

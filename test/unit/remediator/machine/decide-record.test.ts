@@ -23,6 +23,7 @@ import {
   said,
   snapshot,
   STALE_LEASE,
+  told,
   UNDOING,
   VERIFIED,
 } from "./snapshots.ts";
@@ -334,6 +335,29 @@ describe("the status that a decision stores", () => {
     };
     assert.equal(Date.parse(waiting("NodeNotFound")), deadlineMs);
     assert.ok(Date.parse(waiting("HostNotFound")) > deadlineMs);
+  });
+
+  it("a report that is longer than what a status keeps of it is stored once, and ends as a shorter one does", () => {
+    const host = { found: false, reason: "Ambiguous", message: "h".repeat(3_000) } as const;
+    const next = (changes: SnapshotChanges): string => {
+      const first = decide(snapshot(changes), NOW);
+      const stored = { ...changes, status: { ...changes.status, ...first.status } };
+      return `${told(first, changes.state)}; ${told(decide(snapshot(stored), NOW), changes.state)}`;
+    };
+    const other = { host, admission: undefined };
+    assert.equal(next({ state: "Resolving", other }), "stay (Ambiguous); wait");
+    const late = { host, admission: undefined, remainingMs: 0 };
+    assert.equal(next({ state: "Resolving", other: late }), "stay (Ambiguous); → Undoing (Ambiguous)");
+    assert.equal(next({ state: "Undoing", observations: UNDOING, other: { host } }), "stay (TargetGone); wait");
+    const ended = { ...UNDOING, marksCleared: true, devicesClosed: true };
+    const deleted = {
+      remediation: { deleting: true },
+      outcome: { verdict: "Deleted", reason: "Deleted", message: "" },
+    } as const;
+    assert.equal(
+      next({ state: "Undoing", ...deleted, observations: ended, other: { host, remainingMs: 0 } }),
+      "stay (TargetGone); dropFinalizer",
+    );
   });
 
   it("a reboot that did not last is subtracted from the proven ones, and none is subtracted for a reprovision", () => {

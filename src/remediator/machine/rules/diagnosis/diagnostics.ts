@@ -2,7 +2,7 @@ import { isReady } from "../../../../nodes/ready.ts";
 import { parseTimeMs, toMicroTime } from "../../../../runtime/time.ts";
 import type { Decision } from "../../model/decision/decision.ts";
 import type { AttemptSnapshot, Now } from "../../model/facts/snapshot.ts";
-import { processing, statusCondition } from "../../model/status.ts";
+import { hasMessage, processing, statusCondition } from "../../model/status.ts";
 import type { StatusStep } from "../../model/status.ts";
 import { KDUMP_SILENCE_MS, ONCE_CALL_MAX_MS, REBOOTED_READY_MS } from "../../model/decision/timings.ts";
 import { isEarly } from "../outage/early.ts";
@@ -123,7 +123,7 @@ function awaitCrashKernel(snapshot: AttemptSnapshot, now: Now, leftMs: number): 
       diagnostics: { ...diagnostics, endsAt: toMicroTime(now.epochMs) },
     });
   const message = `the crash kernel of node ${nodeName} runs (fence_kdump): the power-off waits until ${seconds} s after its last message, or until ${diagnostics.endsAt} at the latest`;
-  if (statusCondition(status, "Processing")?.message === message) return wait(snapshot, Math.min(leftMs, silentInMs));
+  if (hasMessage(statusCondition(status, "Processing"), message)) return wait(snapshot, Math.min(leftMs, silentInMs));
   return store(snapshot, now, {
     step: "CrashKernelRuns",
     message,
