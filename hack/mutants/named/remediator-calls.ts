@@ -163,8 +163,16 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "long-report-for-ever",
     "machine/model/status",
     "a report that is longer than what a status keeps of it is stored once, and its wait ends at the deadline",
-    "return condition?.message === message.slice(0, MESSAGE_MAX);",
+    "return condition?.message === keptOf(message);",
     "return condition?.message === message;",
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "broken-text-for-ever",
+    "machine/model/status",
+    "a report with a text that the API server stores in another way is stored once",
+    "return message.slice(0, MESSAGE_MAX).toWellFormed();",
+    "return message.slice(0, MESSAGE_MAX);",
     DECIDE_RECORD,
   ),
   mutant(

@@ -69,7 +69,7 @@ export function changeStatus(
   change: StatusStep,
 ): { status: BareMetalRemediationStatus; notes: readonly Note[] } {
   const { status, remediation } = snapshot;
-  const message = change.message.slice(0, MESSAGE_MAX);
+  const message = keptOf(change.message);
   const timeline = [...(status.timeline ?? [])];
   // Repeats of one step, such as a wait whose message changes, get one entry, so that they do not push others out.
   if (timeline.at(-1)?.step !== change.step) {
@@ -122,7 +122,7 @@ function withConditions(
       type: change.type,
       status: change.status,
       reason: change.reason,
-      message: change.message.slice(0, MESSAGE_MAX),
+      message: keptOf(change.message),
       lastTransitionTime: unmoved ? previous.lastTransitionTime : toTime(now.epochMs),
       ...(generation !== undefined && { observedGeneration: generation }),
     });
@@ -132,7 +132,12 @@ function withConditions(
 
 /** Whether a condition has this message, as far as a status keeps it. */
 export function hasMessage(condition: Condition | undefined, message: string): boolean {
-  return condition?.message === message.slice(0, MESSAGE_MAX);
+  return condition?.message === keptOf(message);
+}
+
+/** The API server would replace half of a surrogate pair, and the message would then not be the one that was sent. */
+function keptOf(message: string): string {
+  return message.slice(0, MESSAGE_MAX).toWellFormed();
 }
 
 /** One condition of a status. */

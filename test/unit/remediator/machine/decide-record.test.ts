@@ -360,6 +360,18 @@ describe("the status that a decision stores", () => {
     );
   });
 
+  it("a report with a text that the API server stores in another way is stored once, also if its end cuts a character", () => {
+    for (const message of ["a BMC that says \ud83d", `${"h".repeat(999)}\u{1f600}`]) {
+      const changes = { state: "Undoing", observations: UNDOING } as const;
+      const other = { host: { found: false, reason: "Ambiguous", message } } as const;
+      // JSON for the API server has half of a surrogate pair as an escape, which it reads as U+FFFD.
+      const { conditions } = decide(snapshot({ ...changes, other }), NOW).status ?? {};
+      const stored = conditions?.map((condition) => ({ ...condition, message: condition.message.toWellFormed() }));
+      const status = stored === undefined ? {} : { conditions: stored };
+      assert.equal(told(decide(snapshot({ ...changes, status, other }), NOW), "Undoing"), "wait");
+    }
+  });
+
   it("a reboot that did not last is subtracted from the proven ones, and none is subtracted for a reprovision", () => {
     const turnedOn = (kind: "Reboot" | "Reprovision") =>
       decide(
