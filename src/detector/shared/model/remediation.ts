@@ -207,7 +207,7 @@ function readConditions(value: unknown): RemediationObject["conditions"] {
         status,
         ...(typeof lastTransitionTime === "string" && { lastTransitionTime }),
         ...(typeof reason === "string" && { reason }),
-        ...(typeof message === "string" && { message: message.slice(0, MESSAGE_LENGTH_MAX) }),
+        ...(typeof message === "string" && { message: message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed() }),
       },
     ];
   });

@@ -28,6 +28,14 @@ describe("remediation of any vendor", () => {
     }
   });
 
+  it("a remediation of any vendor that has failed is quoted with text that the API server stores as it is, also if it is cut", () => {
+    const metadata = { name: "n1", uid: "u", resourceVersion: "1" };
+    const failed = { type: "Succeeded", status: "False", message: `${"m".repeat(511)}\u{1f600}` };
+    const raw = { apiVersion: "fence.example/v1", kind: "Fence", metadata, status: { conditions: [failed] } };
+    // The API server would store half of a surrogate pair as U+FFFD, and the status would differ from it each time.
+    assert.equal(readRemediation(trimForHealthCheck(raw)).failure, `${"m".repeat(511)}\ufffd`);
+  });
+
   it("a remediation of any vendor counts as changed only if a field changes that a health check reads", () => {
     const annotations = { "remediation.medik8s.io/node-name": "n1" };
     const metadata = { name: "n1", uid: "u", resourceVersion: "1", annotations };
