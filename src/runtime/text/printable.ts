@@ -1,9 +1,10 @@
 /**
  * Text from another system, made safe to print: without control characters, which could change what a terminal shows,
- * and without characters that change the direction of writing. A space replaces each run of them.
+ * without characters that change the direction of writing, and without halves of surrogate pairs, which the API server
+ * stores as other characters. A space replaces each run of them.
  */
 export function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu, " ");
+  return text.replaceAll(/[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu, " ");
 }
 
 /**

@@ -17,7 +17,11 @@ describe("text from a BMC", () => {
     assert.equal(stringAt({ SerialNumber: ESCAPES }, "SerialNumber"), SHOWN);
   });
 
+  it("text from a BMC has no half of a surrogate pair, since the API server would store another text", () => {
+    assert.equal(printable("On \ud83d\ude00 \ude00\ud83d!"), "On \u{1f600}  !");
+  });
+
   it("text from a BMC stays as it is if it is plain text of any language", () => {
-    for (const text of ["Störung im Rack 7", "電源", "a\u00a0b"]) assert.equal(printable(text), text);
+    for (const text of ["Störung im Rack 7", "電源", "a\u00a0b", "\u{1f600}"]) assert.equal(printable(text), text);
   });
 });
