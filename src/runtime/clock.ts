@@ -42,8 +42,8 @@ export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promi
   });
 }
 
-/** Waits for `event`; rejects with the signal's reason as soon as `signal` aborts. */
-export async function untilAborted(event: Promise<void>, signal: AbortSignal): Promise<void> {
+/** @returns what `result` resolves to. @throws the signal's reason as soon as `signal` aborts. */
+export async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) throw abortReason(signal);
   let onAbort: () => void = () => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -51,7 +51,7 @@ export async function untilAborted(event: Promise<void>, signal: AbortSignal): P
     signal.addEventListener("abort", onAbort, { once: true });
   });
   try {
-    await Promise.race([event, aborted]);
+    return await Promise.race([result, aborted]);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }

@@ -1,4 +1,4 @@
-import { abortReason } from "./clock.ts";
+import { abortReason, unlessAborted } from "./clock.ts";
 
 interface Run<T> {
   result: Promise<T>;
@@ -27,15 +27,9 @@ export class SharedWork<T> {
     if (signal.aborted) throw abortReason(signal);
     const run = (this.#next ??= this.#plan());
     run.callers += 1;
-    let onAbort: () => void = () => undefined;
-    const left = new Promise<never>((_resolve, reject) => {
-      onAbort = () => reject(abortReason(signal));
-    });
-    signal.addEventListener("abort", onAbort, { once: true });
     try {
-      return await Promise.race([run.result, left]);
+      return await unlessAborted(run.result, signal);
     } finally {
-      signal.removeEventListener("abort", onAbort);
       run.callers -= 1;
       if (run.callers === 0) run.stop.abort();
       if (run.callers === 0 && this.#next === run) this.#next = undefined;

@@ -27,7 +27,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
     "log-ignores-precedence",
     "gate/limits/precedence",
     "no request for a log is sent while another call to the BMC is in progress",
-    "await untilAborted(calls.idle, signal);",
+    "await unlessAborted(calls.idle, signal);",
     "break;",
     "test/integration/bmc-evidence.test.ts",
   ),

@@ -387,7 +387,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "fresh-unwaited",
     "watch/derived-view",
     "a caller that waits for a view waits until it is as fresh as a list",
-    "if (this.#fresh !== undefined) await untilAborted(this.#fresh, signal);",
+    "if (this.#fresh !== undefined) await unlessAborted(this.#fresh, signal);",
     "",
     SHARED_WATCHES,
     STALE_SIM,

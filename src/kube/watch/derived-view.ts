@@ -1,4 +1,4 @@
-import { untilAborted } from "../../runtime/clock.ts";
+import { unlessAborted } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ObjectKey } from "../client.ts";
 import type { KubeErrorCode } from "../errors.ts";
@@ -98,7 +98,7 @@ export class DerivedView<S extends KubeObject, T extends KubeObject> implements 
 
   async whenSynced(signal: AbortSignal): Promise<void> {
     await this.#source.whenSynced(signal);
-    if (this.#fresh !== undefined) await untilAborted(this.#fresh, signal);
+    if (this.#fresh !== undefined) await unlessAborted(this.#fresh, signal);
   }
 
   #derive(from: S): T | undefined {

@@ -1,4 +1,4 @@
-import { abortReason, sleep, untilAborted } from "../../../runtime/clock.ts";
+import { abortReason, sleep, unlessAborted } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
 /**
@@ -57,7 +57,7 @@ export class Precedence {
   ): Promise<T> {
     do {
       for (let calls = this.#calls.get(key); calls !== undefined; calls = this.#calls.get(key)) {
-        await untilAborted(calls.idle, signal);
+        await unlessAborted(calls.idle, signal);
       }
     } while (!(await this.#staysQuiet(key, quietMs, signal)));
     if (signal.aborted) throw abortReason(signal);
