@@ -243,7 +243,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "status-conflict-for-ever",
     "shared/shell/health-check-shell",
     "a health check whose status always ends in a conflict is written more and more rarely",
-    "if (isConflict(error) && this.#isRepeatable(name)) return",
+    "if (isConflict(error) && this.#countConflict(name) <= CONFLICTS_MAX) return",
     "if (isConflict(error)) return",
     REFUSED_WRITES_SIM,
     "test/unit/detector/shared/health-check-shell.test.ts",

@@ -231,23 +231,23 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     try {
       await work.storeStatus(check, decision, nowMs, signal);
     } catch (error) {
-      if (isConflict(error) && this.#isRepeatable(name)) return { requeueAfterMs: CONFLICT_RETRY_MS };
+      if (isConflict(error) && this.#countConflict(name) <= CONFLICTS_MAX) return { requeueAfterMs: CONFLICT_RETRY_MS };
       throw error;
     }
     for (const announcement of decision.transitions) this.#family.record(check, announcement);
     if (errors.length === 0 || !errors.every(isConflict)) this.#conflicts.delete(name);
-    else if (this.#isRepeatable(name)) return { requeueAfterMs: ACTION_RETRY_MS };
+    else if (this.#countConflict(name) <= CONFLICTS_MAX) return { requeueAfterMs: ACTION_RETRY_MS };
     if (errors.length > 0) throw new AggregateError(errors, `actions of ${name} that failed: ${errors.length}`);
     const { nextCheckMs } = decision;
     if (nextCheckMs === undefined) return {};
     return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };
   }
 
-  /** Counts a reconcile that ended in a conflict. @returns whether the next one follows without a backoff. */
-  #isRepeatable(name: string): boolean {
+  /** @returns how many reconciles in a row have ended in conflicts, including this one. */
+  #countConflict(name: string): number {
     const conflicts = (this.#conflicts.get(name) ?? 0) + 1;
     this.#conflicts.set(name, conflicts);
-    return conflicts <= CONFLICTS_MAX;
+    return conflicts;
   }
 
   /**
