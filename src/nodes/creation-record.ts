@@ -3,11 +3,11 @@ import { NODE_AT_CREATION } from "../api/names/annotations.ts";
 import { parseJson, textAt } from "../api/schema/read-fields.ts";
 import { readinessRecord } from "./ready.ts";
 
-/** A Node as it was when its remediation was created: what is left of it if it is deleted before the first status. */
+/** A Node when its remediation was created: all that is known of it if it is deleted before a status is stored. */
 export interface NodeAtCreation {
   uid: string;
   bootID?: string;
-  /** Its failure zone, by the label that the agent that created the remediation uses. */
+  /** Its failure zone, from the label that the creating agent was configured with. */
   zone?: string;
 }
 

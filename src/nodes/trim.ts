@@ -31,9 +31,9 @@ export const KEPT_REMEDIATION_ANNOTATIONS: readonly string[] = [
 ];
 
 /**
- * Keeps once what thousands of remediations have in common.
+ * Saves memory if thousands of remediations have equal values.
  *
- * @returns a function that returns its last result again for an equal value.
+ * @returns a function that returns its last result again if the next value is equal, and otherwise that value.
  */
 function sharing<T>(): (value: T) => T {
   let last: T | undefined;

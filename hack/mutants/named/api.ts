@@ -25,7 +25,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "owner-fields-unchecked",
     "kubernetes/trim",
-    "metadata whose owner has more fields than are kept is not kept as it is",
+    "metadata whose owner reference has unknown fields is copied without them",
     "Object.keys(owner).every((field) => KEPT_OWNER_FIELDS.has(field))",
     "owner !== undefined",
     "test/unit/api/kubernetes/read-node.test.ts",

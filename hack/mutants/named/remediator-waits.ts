@@ -112,7 +112,7 @@ export const REMEDIATOR_WAITS_MUTANTS: readonly Mutant[] = [
   mutant(
     "deleted-node-forgotten",
     "machine/states/resolving",
-    "a Node that was deleted before anything was stored is stored as the creator of its remediation recorded it",
+    "if a Node was deleted before a status was stored, the status gets what the creator of the remediation recorded of it",
     "const recorded = waited || node !== undefined ? undefined : snapshot.remediation.nodeAtCreation;",
     "const recorded = undefined as typeof snapshot.remediation.nodeAtCreation;",
     DECIDE_RECORD,

@@ -49,7 +49,7 @@ const KEPT_OWNER_FIELDS: ReadonlySet<string> = new Set<keyof OwnerReference>([
 
 /**
  * An object's metadata without managed fields and self links, and with only the annotations named. If nothing has to be
- * left out, it is the same object, so that what another cache has trimmed is not kept twice.
+ * left out, the result is `metadata` itself, so that two caches share what one of them has trimmed.
  */
 export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string[]): ObjectMeta {
   const { name, uid, resourceVersion, creationTimestamp, labels, ownerReferences } = metadata;
@@ -62,7 +62,7 @@ export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string
     uid,
     resourceVersion,
     ...(creationTimestamp !== undefined && { creationTimestamp }),
-    // In one object: V8 reserves memory for each property and each spread of a literal, whether or not it is used.
+    // One spread for all of them: V8 reserves memory for each property and each spread of a literal.
     ...optionalFields(metadata, keptAnnotations),
   };
 }

@@ -5,9 +5,9 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { shareWatches } from "../../kube/watch/shared-watches.ts";
 
 /**
- * Returns the same runtime, in which the detector and the remediator share the watches that both need. If a watch is
- * silent, both are late. The detector may then start a remediation without knowing of another one. The remediator does
- * not know of it either until it sees both: `test/sim/stale.test.ts` shows that it decides on both then.
+ * Returns the same runtime, in which the detector and the remediator share the watches that both need. If such a watch
+ * is silent, the detector may create a remediation because it does not see another one. This is safe,
+ * because the remediator sees both at the same time and then applies its limits to both (`test/sim/stale.test.ts`).
  */
 export function shareCollections(runtime: KubeRuntime, namespace: string): KubeRuntime {
   return shareWatches(runtime, [

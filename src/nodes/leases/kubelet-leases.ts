@@ -117,7 +117,7 @@ export class KubeletLeases {
     if (known?.uid === uid && known.resourceVersion === resourceVersion) return;
     const sinceMs = this.#runtime.clock.monotonicMs();
     const before = known?.uid === uid ? known : undefined;
-    // Another client may change a lease, too. Such a change must not make the gaps look shorter.
+    // Other clients may change a lease too. Such a change does not renew it, and must not make the gaps look shorter.
     const isRenewal = before?.renewTimeMs !== renewTimeMs;
     const { gapsMs, renewedMs } =
       before === undefined

@@ -41,10 +41,10 @@ const POSTPONED: readonly (string | undefined)[] = [
 
 /**
  * Whether a status that a decision wants to store may be stored later, because it only reports what a remediation waits
- * for that has not begun. Until it is stored, an agent that restarts knows only what the creator recorded, so that
- * record must say the same of the node. If the Node is deleted, the report is all that is left of it.
- * The report of a remediation that may inherit a host is not postponed, because the owner of the host looks for it
- * before it powers the host on.
+ * for that has not begun. Until it is stored, an agent that restarts knows only what the creator of the
+ * remediation recorded, so that record must say the same of the node. If the Node is deleted, the report is stored at
+ * once. The report of a remediation that may inherit a host is not postponed, because the owner of the host looks for
+ * it before it powers the host on.
  */
 export function mayBePostponed({ state, node, remediation }: Snapshot, status: BareMetalRemediationStatus): boolean {
   const isWait = state.name === "Resolving" && POSTPONED.includes(statusCondition(status, "Processing")?.reason);

@@ -50,7 +50,7 @@ interface NodeOutage {
   preparation: { end(): void } | undefined;
 }
 
-/** The preparation of an outage for which no device is opened. */
+/** For an outage for which no devices are opened. */
 const NOT_PREPARED = { end: (): void => undefined };
 
 /**

@@ -33,7 +33,7 @@ export const METAL3_REMEDIATIONS = {
   versions: INFRASTRUCTURE_VERSIONS,
 };
 
-/** What the creator of a request recorded of the node, and its child keeps. */
+/** The annotations of a request that record its node as it was. The BareMetalRemediation gets them too. */
 const RECORDS: readonly string[] = [NODE_READY_IN_BOOT, NODE_AT_CREATION];
 
 /** How often the host of a request that is under way is checked: another controller may act on it. */

@@ -174,7 +174,7 @@ export class Admissions {
     const { metadata, status } = remediation;
     const { cluster, nodeName } = subjectOf(remediation);
     const node = this.#nodeOf(remediation);
-    // If the Node is gone and nothing was stored, only the creator knows its zone.
+    // If the Node is gone and no status was stored, its zone is only in what the creator of the remediation recorded.
     const isUnstored = node === undefined && status?.node?.wasReady === undefined;
     const recorded = isUnstored ? readCreationRecord(metadata.annotations) : undefined;
     return {

@@ -78,7 +78,7 @@ export class RemediationSession {
   readonly #lifetime = new AbortController();
   readonly wake: () => void;
   #heldKey = "";
-  #release = holdsNothing;
+  #release = releaseNothing;
   #targetVersion: string | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
@@ -350,8 +350,8 @@ export class RemediationSession {
   }
 }
 
-/** Releases the cluster of a session that holds none. One function for all sessions. */
-function holdsNothing(): void {}
+/** For a session that holds no connection to a workload cluster. One function for all sessions saves memory. */
+function releaseNothing(): void {}
 
 /** Whether a status says of the node what the report of a wait says. */
 function isRecorded(status: BareMetalRemediationStatus | undefined): boolean {

@@ -102,7 +102,7 @@ function isBeingKilled(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0;
 }
 
-/** Runs `work` as soon as one more pod may be ended; never if `signal` aborts before that. */
+/** Runs `work` as soon as one more pod may be ended. Does not run it if `signal` aborts before that. */
 async function whenAllowed(
   { client, clock, writes }: ReleaseDeps,
   signal: AbortSignal,

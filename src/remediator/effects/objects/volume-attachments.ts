@@ -14,8 +14,8 @@ const PAGE_SIZE = 250;
 const lists = new WeakMap<KubeClient, SharedWork<VolumeAttachment[]>>();
 
 /**
- * All volume attachments of a cluster, listed live after this call. The API server selects none by their node, so hosts
- * that are released at the same time share the lists.
+ * All volume attachments of a cluster, by a live list that begins after this call. The API server cannot select them
+ * by node, so hosts that are released at the same time share the list.
  */
 export function listAttachments(client: KubeClient, signal: AbortSignal): Promise<VolumeAttachment[]> {
   const list = lists.get(client) ?? new SharedWork((running) => listAll(client, running));

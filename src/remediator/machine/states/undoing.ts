@@ -169,8 +169,8 @@ function isUpToOwner(
   return status.target !== undefined && (isProven || !strategy.requireReboot);
 }
 
-/** What the undo has left for the operator to do; empty if it has left nothing. */
-function whatIsLeft(snapshot: AttemptSnapshot): string {
+/** What the operator must do because the undo did not, as the end of a message; empty if there is nothing to do. */
+function leftToOperator(snapshot: AttemptSnapshot): string {
   const owes = mayHaveTurnedOff(snapshot.attempt);
   const handedOver = snapshot.observations.successor?.waiting === true;
   const power = !owes
@@ -185,12 +185,12 @@ function whatIsLeft(snapshot: AttemptSnapshot): string {
 }
 
 /**
- * Reports what is left if the target of a remediation that is being deleted has not come back: the remediation gets no
- * verdict that could say so. Undefined if nothing is left, or if that is reported.
+ * Reports what is left to the operator if a remediation is being deleted and its target is gone: the remediation gets
+ * no verdict that could say so. Undefined if nothing is left, or if it was already reported.
  */
 function reportLeftHost(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { host, status } = snapshot;
-  const left = whatIsLeft(snapshot);
+  const left = leftToOperator(snapshot);
   if (host.found || inherits(snapshot) || left === "") return undefined;
   const { systemUUID } = status.target ?? {};
   const which = systemUUID === undefined ? "" : ` (system UUID ${systemUUID})`;
@@ -214,7 +214,7 @@ function conclude(snapshot: AttemptSnapshot, outcome: Outcome, now: Now): Decisi
     : handsOver
       ? `; the Machine's owner could not be notified (${snapshot.observations.kube?.message ?? ""})`
       : "";
-  const message = `${outcome.message}${whatIsLeft(snapshot)}${ownerText}`;
+  const message = `${outcome.message}${leftToOperator(snapshot)}${ownerText}`;
   return transition(snapshot, now, {
     to: "Failed",
     step: "Failed",

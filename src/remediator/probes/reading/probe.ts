@@ -86,7 +86,7 @@ async function askDevice(
   signal: AbortSignal,
 ): Promise<DeviceProbe> {
   const { address, level, driver, credentials } = device;
-  // The status of the target will have the same message.
+  // The status of the target gets the same message, so both share one string.
   const failed = (reason: DeviceFailure, message: string): DeviceProbe => {
     return { address, level, index, ok: false, reason, message: sharedText(message) };
   };

@@ -45,7 +45,7 @@ export function statusChange(
   const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
   const offProof = standingProof(facts, proven, ready);
   const onInBoot = powerState === "On" && identity?.status === "True" ? probe?.readyBoot : undefined;
-  // The reading before an edit may be of another device.
+  // What was read before the edit may be the power of another host.
   const isEdited = probe !== undefined && target.metadata.generation !== present?.observedGeneration;
   const isOutdated =
     present?.onInBoot !== undefined && ((isEdited && onInBoot === undefined) || readsOffTooLong(facts));
