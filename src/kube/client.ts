@@ -23,7 +23,7 @@ export interface Guard {
 
 /** Options of a call that may be one of hundreds. */
 export interface BulkOptions {
-  /** Whether it has connections apart from those of other calls, so that none of them waits behind it. */
+  /** Sends the call on connections of the lane `bulk`, so that no other call waits behind it. */
   bulk?: boolean;
 }
 

@@ -27,7 +27,10 @@ export interface Contact {
 export interface ClusterContact extends Contact {
   /** As `serverTimeMs`, by the clock that was furthest behind in the last 25 to 50 s. */
   earliestServerTimeMs: number | undefined;
-  /** Monotonic time at which a call last failed, was refused with 429, or was slow; now while a call is slow. */
+  /**
+   * Monotonic time at which a call last failed, was refused with 429, or was slow. The present time if a slow call has
+   * no answer yet.
+   */
   troubledAtMs?: number;
   /** As `serverTimeMs`, by the clock that was furthest ahead in the last minutes. */
   latestServerTimeMs?: number | undefined;

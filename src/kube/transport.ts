@@ -20,8 +20,8 @@ export interface KubeTransport {
 
 /**
  * Each lane has its own connections, so that calls of one lane never delay those of another. For example, a burst of
- * writes does not delay the renewal of the lease. `bulk` is for calls that come by the hundred, such as those that end
- * pods: no live read before a power order waits behind them.
+ * writes does not delay the renewal of the lease. `bulk` is for calls that are sent by the hundred, for example those
+ * that end pods, so that no live read before a power order waits behind them.
  */
 export type Lane = "api" | "bulk" | "watch" | "lease" | "review" | "page";
 

@@ -45,8 +45,8 @@ export interface Watched<T extends KubeObject> {
   /** Calls `listener` with `added` for every object that exists already, and then for every change. */
   subscribe(listener: (change: Change<T>) => void): () => void;
   /**
-   * Resolves once the view is as fresh as a list that is read now: an open watch may be silent without an error.
-   * Undefined for a view that does not watch.
+   * Resolves once the view shows at least what a list shows that is read now: an open watch may be silent without an
+   * error. Undefined for a view that cannot be refreshed.
    */
   refresh?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Resolves once `synced`. */

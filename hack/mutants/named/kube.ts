@@ -404,7 +404,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "list-sets-watch-back",
     "watch/reflector",
-    "a list that is earlier than what the watch has shown does not replace it",
+    "an earlier list does not replace what the open watch shows",
     "} else if (this.#hasShown(version, lastVersion)) {",
     "} else if (this.#hasShown(version, lastVersion) && false) {",
     SHARED_WATCHES,
@@ -412,7 +412,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "list-sets-ended-watch-back",
     "watch/reflector",
-    "a list that is earlier than what a watch has shown that has ended does not replace it",
+    "an earlier list does not replace what a watch showed, also if that watch has ended since",
     "(isWatching || last !== versionBefore) &&",
     "isWatching &&",
     SHARED_WATCHES,
@@ -428,7 +428,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "silent-watch-after-list",
     "watch/reflector",
-    "the watch begins again from a list that is later",
+    "a later list ends the open watch, and the next one begins from that list",
     "    this.#silence?.end();\n",
     "",
     SHARED_WATCHES,
@@ -436,7 +436,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "observer-joins-silent-watch",
     "unsent/unsent-view",
-    "a part of an agent that only observes joins no stale view either",
+    "in an agent that only observes, a part that joins a shared watch late gets a fresh view too",
     "await this.#view.refresh?.(signal);",
     "",
     KEEP_WRITES,

@@ -4,7 +4,7 @@ import type { KubeObject } from "../resource.ts";
 
 /** How much may be read from an untrusted API server. */
 export interface ReadBudget {
-  /** Objects that a request for a page asks for, unless its caller chooses. More in one page are over the budget. */
+  /** Objects in a page, unless the caller chooses another number. A page with more objects exceeds the budget. */
   pageSize: number;
   /** The largest number of objects in a watched collection. Each takes memory in addition to its text. */
   objects: number;

@@ -57,7 +57,7 @@ export function followContact(
   let date: { serverMs: number; atMs: number } | undefined;
   let clockSteadySinceMs = -Infinity;
   let troubledAtMs = -Infinity;
-  /** The calls without an answer that must not be slow, the oldest first. */
+  /** The calls without an answer, except lists, the oldest first. */
   const unanswered = new Set<{ sentMs: number }>();
   const isSlow = ({ sentMs }: { sentMs: number }): boolean => clock.monotonicMs() - sentMs > SLOW_MS;
   const offsets = new RecentSmallest(CLOCK_KEPT_MS);

@@ -2,8 +2,9 @@
 const DEPTH_MAX = 8;
 
 /**
- * Replaces the parts of `next` that equal those of `previous` by these, in place. Indexes and other memories keep
- * names, UIDs and other parts of earlier versions of an object, and the JSON parser makes new ones for each version.
+ * Replaces the parts of `next` that equal those of `previous` by the latter, in place, so that memory holds them once.
+ * The JSON parser makes new strings for each version of an object, while indexes still refer to names, UIDs and other
+ * parts of earlier versions.
  */
 export function keepEqualParts(next: object, previous: object): void {
   replaceEqual(next, previous, DEPTH_MAX);
@@ -16,7 +17,7 @@ function replaceEqual(next: object, previous: object, depth: number): boolean {
   let isEqual = Array.isArray(next) === Array.isArray(previous) && names.length === Object.keys(known).length;
   for (const name of names) {
     const before = Object.hasOwn(known, name) ? known[name] : undefined;
-    // Equal texts may be two strings in memory.
+    // Also for equal texts: they may be two strings in memory.
     if (before !== undefined && isSame(parts[name], before, depth)) parts[name] = before;
     else isEqual = false;
   }

@@ -56,7 +56,7 @@ const SILENT_WATCHES_MAX = 2;
  * restored), the collection is listed again.
  */
 const REFUSED_WATCHES_MAX = 3;
-/** A list that began in this time need not be repeated for a part that needs a fresh view: a watch may be as late. */
+/** If the last list began less than this ago, a part that needs a fresh view gets no other: a watch may be as late. */
 const FRESH_LIST_MS = 2_000;
 
 export interface ReflectorDeps {
@@ -107,9 +107,9 @@ class Reflector<T extends KubeObject> {
   /** The last known version of the collection, also while a list is due. */
   #lastVersion: string | undefined;
   #reported: KubeErrorCode | undefined;
-  /** When the last list began that the view shows. */
+  /** When the last successful list began; monotonic. */
   #listedMs = Number.NEGATIVE_INFINITY;
-  /** Ends the open watch. */
+  /** Of the last watch. A list that replaces the view ends this watch. */
   #silence: SilenceGuard | undefined;
 
   constructor(deps: ReflectorDeps, options: WatchOptions<T>, store: WatchedStore<T>) {
@@ -222,8 +222,10 @@ class Reflector<T extends KubeObject> {
   }
 
   /**
-   * Whether the view already shows what a list of `version` contains: the open watch has, or a watch that has ended or
-   * another list has since this list began. The view was at `versionBefore` then.
+   * Whether the view already shows what a list of `version` contains. Without an open watch, the view counts only if it
+   * has changed since the list began: by another list, or by a watch that has ended.
+   *
+   * @param versionBefore the version of the view when the list began.
    */
   #hasShown(version: string, versionBefore: string | undefined): boolean {
     const last = this.#lastVersion;

@@ -24,7 +24,7 @@ export const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = {
 
 /**
  * The same for an untrusted API server. Each connection takes 130 KiB and may receive an answer of 4 MiB, and there may
- * be a hundred such servers. Those of `bulk` are opened only while hosts of the cluster are released.
+ * be a hundred such servers. The connections of `bulk` are open only while hosts of the cluster are released.
  */
 export const UNTRUSTED_CONNECTIONS_MAX: typeof CONNECTIONS_MAX = { ...CONNECTIONS_MAX, api: 4, bulk: 4 };
 
