@@ -36,7 +36,7 @@ const ROUNDS = 8;
 /** How long a BMC takes for each answer. */
 const ANSWER_MS = 10;
 const DURATION_S = 8;
-/** What the writes before an order may have in all: a little more than they have today. */
+/** The largest size of all writes before an order together: a little more than what they have now. */
 const WRITTEN_KIB_MAX = 6;
 const COVERED = { "example.com/covered": "true" };
 const NOT_AWAITED = /\/events|\/leases\/ironfence|\/nodehealthchecks/u;

@@ -22,7 +22,7 @@ export const TIERS: readonly Tier[] = [
   {
     name: "rack",
     shows:
-      "in the simulation of 5,000 hosts, a rack of 40 that loses its power is released early, and silence alone is not",
+      "in a simulation of 5,000 hosts, a rack of 40 that loses its power is released early, and hosts that stay on are not",
     run: ["test:file", "--", "test/nightly/early-rack.test.ts"],
     timeoutMinutes: 20,
   },
