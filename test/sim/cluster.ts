@@ -2,6 +2,7 @@ import { parseAllDocuments } from "yaml";
 import { readFileSync } from "node:fs";
 import { createApiServer } from "../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
+import { CUSTOM_RESOURCE_DEFINITIONS } from "../../hack/kube-mock/custom-resources.ts";
 import type { Backup } from "../../hack/kube-mock/store.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { ClusterControllerOptions } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
@@ -48,14 +49,6 @@ function definitionsIn(path: string): Record<string, unknown>[] {
   const text = readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
   return parseAllDocuments(text).map((document) => document.toJS() as Record<string, unknown>);
 }
-
-const CUSTOM_RESOURCE_DEFINITIONS: ResourceType = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  plural: "customresourcedefinitions",
-  namespaced: false,
-};
 
 export interface ClusterOptions {
   hosts?: readonly (string | HostSpec)[];

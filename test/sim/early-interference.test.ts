@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { CUSTOM_RESOURCE_DEFINITIONS } from "../../hack/kube-mock/custom-resources.ts";
 import { FENCED_BY } from "../../src/api/names/annotations.ts";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
@@ -21,13 +22,7 @@ const setTaints = (world: World, taints: Node["spec"]["taints"]): void =>
   void world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
 /** Removes a field from the schema of `spec` in the CRD of BareMetalRemediation. */
 function dropField(world: World, field: string): void {
-  const crds = world.server.collection<KubeObject & Crd>({
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-    namespaced: false,
-  });
+  const crds = world.server.collection<KubeObject & Crd>(CUSTOM_RESOURCE_DEFINITIONS);
   const key = { name: "baremetalremediations.ironfence.io" };
   const { spec } = structuredClone(crds.get(key) ?? assert.fail());
   for (const { schema } of spec.versions) delete schema.openAPIV3Schema.properties.spec.properties[field];

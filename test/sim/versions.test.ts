@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { CUSTOM_RESOURCE_DEFINITIONS } from "../../hack/kube-mock/custom-resources.ts";
 import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
 import type { BareMetalRemediationStatus } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
@@ -38,21 +39,15 @@ function store(world: World, status: object): void {
 
 /** Makes the CRD accept any value at a path, as the CRD of another version may do. */
 function acceptAny(world: World, ...path: readonly [string, string, ...string[]]): void {
-  const crds = {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-    namespaced: false,
-  };
+  const crds = world.server.collection(CUSTOM_RESOURCE_DEFINITIONS);
   const key = { name: "baremetalremediations.ironfence.io" };
-  const definition = structuredClone(world.server.collection(crds).get(key) ?? assert.fail()) as unknown as {
+  const definition = structuredClone(crds.get(key) ?? assert.fail()) as unknown as {
     spec: { versions: { schema: { openAPIV3Schema: { properties: Record<string, Schema> } } }[] };
   };
   const root: Schema | undefined = definition.spec.versions[0]?.schema.openAPIV3Schema;
   const schema = path.reduce((parent, field) => parent?.properties?.[field], root) ?? assert.fail();
   delete schema.enum;
-  world.server.collection(crds).mergePatch(key, { spec: definition.spec });
+  crds.mergePatch(key, { spec: definition.spec });
 }
 
 interface Schema {

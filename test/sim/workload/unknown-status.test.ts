@@ -1,20 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { CUSTOM_RESOURCE_DEFINITIONS } from "../../../hack/kube-mock/custom-resources.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { NODES, PODS } from "../../../src/api/kubernetes/core-types.ts";
 import { CAPS, WorkloadWorld } from "./world.ts";
 
-const CRDS = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  plural: "customresourcedefinitions",
-  namespaced: false,
-};
-
 /** Makes the CRD accept any value for the cluster of a node, as the CRD of a later version may do. */
 function acceptAnyCluster(world: WorkloadWorld): void {
-  const definitions = world.management.server.collection(CRDS);
+  const definitions = world.management.server.collection(CUSTOM_RESOURCE_DEFINITIONS);
   const key = { name: "baremetalremediations.ironfence.io" };
   const { spec } = structuredClone(definitions.get(key) ?? assert.fail()) as unknown as { spec: Definition };
   const node = spec.versions[0]?.schema.openAPIV3Schema.properties.status.properties.node ?? assert.fail();
