@@ -9,7 +9,7 @@ import { ZONE_LABEL } from "./cluster.ts";
 import type { WorldOptions } from "./world.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Nodes that are deleted between the creation of their remediations and its first status, while no agent runs.
+// Nodes that are deleted while no agent runs, when their remediations exist and have no status yet.
 
 const RACK = ["n1", "n2"];
 const WORKING = ["Verifying", "PoweringOff", "Releasing", "PoweringOn"];
@@ -17,9 +17,9 @@ const WORKING = ["Verifying", "PoweringOff", "Releasing", "PoweringOn"];
 const OTHER_UUID = "a1b2c3d4-0001-4000-8000-00000000abcd";
 
 /**
- * Runs `test` with remediations of all nodes of the rack that have no status, while their Nodes are gone.
+ * Runs `test` after the Nodes of the rack were deleted. Each has a remediation without a status, and no agent runs.
  *
- * @param given.pinned the identities of the hosts are pinned from their nodes.
+ * @param given.pinned whether the FencingTargets take the identities of the hosts from their nodes before that.
  */
 function runDeleted(given: WorldOptions & { pinned?: boolean }, test: (world: World) => Promise<void>): Promise<void> {
   const { pinned = false, ...options } = given;

@@ -82,7 +82,7 @@ describe("a host that loses its power", () => {
       world.assertClean();
     }));
 
-  it("a host that loses its power has its pods, and those of the other three, ended by no more than 100 writes in a second", () => {
+  it("a host that loses its power with three others has the pods of all four ended by no more than 100 writes in a second", () => {
     const hosts = ["n1", "n2", "n3", "n4"].map((name) => ({ name, ...INSTANT }));
     return runEarly({ hosts }, async (world) => {
       for (const { name } of hosts) {
@@ -133,7 +133,7 @@ describe("a host that comes back before the duration of its node is over", () =>
       ({ host, call, atMs }) => host === "n1" && call === "readPower" && atMs > world.clock.nowMs() - 100,
     );
   for (const [[when, arrange], bootMs] of cases.flatMap((each) => [3_000, 60_000].map((ms) => [each, ms] as const))) {
-    it(`a host that comes back before the duration of its node is over, ${when}, and boots in ${bootMs / 1_000} s, is not forced off again and soon untainted`, () =>
+    it(`a host that comes back before the duration of its node is over, ${when}, and boots in ${bootMs / 1_000} s, is untainted soon and not forced off again`, () =>
       runEarly({ hosts: ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs })) }, async (world) => {
         world.createPod("n1", "db");
         world.holdPods();

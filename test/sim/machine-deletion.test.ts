@@ -97,7 +97,7 @@ describe("a node whose reboots did not help", () => {
       world.server.onRequest(({ client, method, path }) => {
         if (client !== "agent" || method !== "DELETE" || !path.endsWith("/machines/m1")) return;
         deletions += 1;
-        // Without this, an agent that writes without end would end only when no memory is left.
+        // Otherwise, an agent that writes without end would run until no memory is left.
         if (deletions === 1_000) void world.killAgent();
       });
       await fail(world, "n1");

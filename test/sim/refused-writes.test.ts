@@ -149,18 +149,13 @@ describe("a Node that cannot be tainted while its BMC no longer answers", () => 
       world.remediate("n1", { powerOffTimeout: "300s" });
       await world.until("it is reported", () => world.condition("n1", "Processing") === "True ApiFailing", 60_000);
       world.rack.bmc("n1").setReachability("refused");
-      let writes = 0;
-      world.server.onRequest(({ method, path }) => {
-        if (method === "PATCH" && path.endsWith("/baremetalremediations/n1/status")) writes += 1;
-        // Without this, an agent that writes without end would end only when no memory is left.
-        if (writes === 100) void world.killAgent();
-      });
+      const writes = countWrites(world, "/baremetalremediations/n1/status");
       await world.clock.advance(120_000);
-      assert.ok(writes < 20, `${writes} writes`);
+      assert.ok(writes() < 20, `${writes()} writes`);
     }));
 });
 
-/** What an admission webhook may answer to every write, or what follows if another client writes constantly. */
+/** An admission webhook may answer this to every write, and an API server if another client writes constantly. */
 const CONFLICT: Fault["action"] = { kind: "status", status: 409 };
 
 describe("a write that always ends in a conflict", () => {
@@ -215,7 +210,7 @@ function countWrites(world: World, path: string): () => number {
   world.server.onRequest((request) => {
     if (request.client !== "agent" || request.method === "GET" || !request.path.endsWith(path)) return;
     writes += 1;
-    // Without this, an agent that writes without end would end only when no memory is left.
+    // Otherwise, an agent that writes without end would run until no memory is left.
     if (writes === 1_000) void world.killAgent();
   });
   return () => writes;

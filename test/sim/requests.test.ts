@@ -38,7 +38,7 @@ const WHOLE_FENCE = {
   "patch nodes": 3,
   "patch pods/status": 1,
 };
-/** The size of these requests. */
+/** The largest size of the bodies of these requests, all together. */
 const WHOLE_FENCE_BYTES = 45_000;
 
 it("a whole fence sends no more requests than its steps need", () =>

@@ -56,8 +56,8 @@ describe("a silent watch that the detector and the remediator share", () => {
       world.server.faults.clear();
     }));
 
-  // Decisions of the detector alone miss the remediation of n1. The remediator begins none that it does not see, and it
-  // sees both at the same time.
+  // The detector does not see the remediation of n1 and creates one of n2. The remediator sees both at the same time,
+  // and begins one after the other.
   it("a silent watch of remediations does not let two control plane nodes be fenced at once, though both halves share it", () =>
     World.run({ detector: true, labels: CONTROL_PLANE, hosts: ["n1", "n2", "n3"] }, async (world) => {
       check(world);
@@ -66,7 +66,7 @@ describe("a silent watch that the detector and the remediator share", () => {
       world.remediate("n1");
       await world.hang("n2");
       await world.until("n2 has a remediation", () => world.remediation("n2") !== undefined);
-      assert.equal(world.remediation("n1")?.status, undefined, "no half has seen it");
+      assert.equal(world.remediation("n1")?.status, undefined, "neither half has seen it");
       await world.phase("n1", "Succeeded");
       assert.deepEqual(world.powerLog, ["n2 ForceOff", "n2 On", "n1 ForceOff", "n1 On"]);
       world.server.faults.clear();

@@ -205,6 +205,17 @@ describe("a part that joins a shared watch late", () => {
     return release;
   }
 
+  /** Joins a part late. Its list, which `answer` lets arrive, is earlier than a deletion that the watch shows. */
+  async function deleteDuringList() {
+    const [whole] = await fallSilent();
+    transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 6)]);
+    const answer = holdList();
+    const [late, part] = join(nameOnly);
+    await settle();
+    transport.watch.event("DELETED", nodeObject("b", "ub", 11));
+    return { whole, late, part, answer };
+  }
+
   for (const [how, trim] of [
     ["with another trim", nameOnly],
     ["with the same trim", keepAll],
@@ -295,12 +306,7 @@ describe("a part that joins a shared watch late", () => {
   });
 
   it("a part that joins a shared watch late does not set back what the watch shows before the list is read", async () => {
-    const [whole] = await fallSilent();
-    transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 6)]);
-    const answer = holdList();
-    const [late, part] = join(nameOnly);
-    await settle();
-    transport.watch.event("DELETED", nodeObject("b", "ub", 11));
+    const { whole, late, part, answer } = await deleteDuringList();
     await settle();
     answer();
     await late.whenSynced(part.signal);
@@ -310,12 +316,7 @@ describe("a part that joins a shared watch late", () => {
   });
 
   it("a part that joins a shared watch late does not set back what a watch showed that has ended since", async () => {
-    const [whole] = await fallSilent();
-    transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 6)]);
-    const answer = holdList();
-    const [late, part] = join(nameOnly);
-    await settle();
-    transport.watch.event("DELETED", nodeObject("b", "ub", 11));
+    const { whole, late, part, answer } = await deleteDuringList();
     transport.watch.event("ERROR", failure(410, "Expired", "too old"));
     await settle();
     answer();

@@ -20,7 +20,7 @@ function countedRuns(fails = false): { clock: VirtualClock; work: SharedWork<num
 }
 
 describe("shared work", () => {
-  it("shared work runs once for all who ask before it begins, and again for those who ask meanwhile", async () => {
+  it("shared work runs once for all callers that come before it begins, and again for those that come meanwhile", async () => {
     const { clock, work, runs } = countedRuns();
     const first = Promise.all([work.run(never), work.run(never)]);
     await clock.advance(50);
@@ -29,7 +29,7 @@ describe("shared work", () => {
     assert.deepEqual([await first, await later, runs()], [[1, 1], [2, 2], 2]);
   });
 
-  it("shared work that fails rejects those who waited for it, and runs again for those who asked meanwhile", async () => {
+  it("shared work that fails rejects the callers that waited for it, and runs again for those that came meanwhile", async () => {
     const { clock, work } = countedRuns(true);
     const failed = assert.rejects(work.run(never), /failed/);
     await clock.advance(50);
@@ -39,7 +39,7 @@ describe("shared work", () => {
     assert.equal(await later, 2);
   });
 
-  it("shared work continues if one of those who wait leaves, and ends if all have left", async () => {
+  it("shared work continues if one of its callers leaves, and ends if all have left", async () => {
     const { clock, work, runs } = countedRuns();
     const [one, other] = [new AbortController(), new AbortController()];
     const left = assert.rejects(work.run(one.signal), /gone/);
@@ -63,7 +63,7 @@ describe("shared work", () => {
     assert.deepEqual([await next, runs()], [3, 3]);
   });
 
-  it("shared work does not begin for one whose signal has aborted", async () => {
+  it("shared work does not begin for a caller whose signal has aborted", async () => {
     const { work, runs } = countedRuns();
     await assert.rejects(work.run(AbortSignal.abort(new Error("gone"))), /gone/);
     assert.equal(runs(), 0);
