@@ -435,7 +435,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-wave-without-end",
     "early/wave",
-    "a node that falls silent more than 15 s after the first one of a wave needs a sample of its own",
+    "a node that stops renewing its lease more than 15 s after the first node of a wave begins another wave",
     "return nowMs - wave.beganMs <= WAVE_MS ? wave",
     "return nowMs - wave.beganMs <= 2 * WAVE_MS ? wave",
     EARLY_WAVE,
@@ -468,7 +468,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-starts-unnoted",
     "early/early-prover",
-    "every remediation that began early counts for 10 minutes",
+    "every remediation that began early counts towards the limit for 10 minutes",
     "this.#starts.note(new Set(early.map(({ metadata }) => metadata.uid)), nowMs);",
     "this.#starts.note(new Set(), nowMs);",
     EARLY_PROVER,
@@ -782,7 +782,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   remediator(
     "early-pod-writes-by-node",
     "remediator",
-    "all early released nodes share the 100 writes per second",
+    "all nodes that are released early share the 100 writes per second",
     "earlyPodWrites: new RatePermits(runtime.clock, EARLY_POD_WRITES_A_SECOND),",
     "get earlyPodWrites() { return new RatePermits(runtime.clock, EARLY_POD_WRITES_A_SECOND); },",
     EARLY_SIM,

@@ -13,7 +13,7 @@ import type { TargetStatusFacts, TargetCondition } from "./status-facts.ts";
 import { withPin, reachability, identityCondition, readiness, stalled } from "./target-conditions.ts";
 import { enrolmentOf, OUTLETS_ENROLLED } from "./outlet-conditions.ts";
 
-/** A node whose host has been off for so long is not Ready any more, if Kubernetes has its usual settings. */
+/** If a host is off for this long, Kubernetes with its default settings no longer reports its node as Ready. */
 const OFF_AND_READY_MAX_MS = 120_000;
 
 /**
@@ -76,7 +76,7 @@ export function statusChange(
   };
 }
 
-/** Whether the present probe and an earlier one have read Off, while the node stayed Ready: the devices may lie. */
+/** Whether this probe and an earlier one read Off while the node stayed Ready. The devices may report a wrong state. */
 function readsOffTooLong({ target, probe }: TargetStatusFacts): boolean {
   const { powerState, lastProbeTime } = target.status ?? {};
   if (probe?.readyBoot === undefined || powerOf(probe.result.devices) !== "Off" || powerState !== "Off") return false;
