@@ -8,7 +8,7 @@ import { Semaphore } from "../../src/runtime/semaphore.ts";
 
 /** The connections of a simulated agent to one API server. */
 export interface Connections {
-  /** As for the agent's own cluster by default. */
+  /** The largest number of connections of each lane; by default as many as to the agent's own cluster. */
   max?: Readonly<Record<Lane, number>>;
   /** How long a call occupies its connection in addition to the time that the server takes; 0 by default. */
   callMs?: () => number;

@@ -51,7 +51,7 @@ describe("etcd is restored to an earlier state", () => {
  */
 const BROKEN_BY_RESTORE = ["S2", "S4", "S9", "S10"];
 
-/** The broken rules that a restore cannot break. They are not reported again. */
+/** Takes the violations from the observer. @returns those of rules that a restore of etcd cannot break. */
 function rulesBroken(world: World): string[] {
   const broken = world.observer.violations.splice(0);
   return broken.filter(({ invariant }) => !BROKEN_BY_RESTORE.includes(invariant)).map(({ what }) => what);

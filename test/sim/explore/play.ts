@@ -117,7 +117,7 @@ async function settleDown(arena: Arena, staysMs: number, maxMs: number, workMax:
   let settledMs = 0;
   while (settledMs < staysMs && arena.clock.monotonicMs() < endMs) {
     await arena.clock.advance(LOOK_MS);
-    // A remediation that was restored at the end of the faults waits for a confirmation only after that.
+    // If the faults end with a restore, a remediation that it brings back waits for a confirmation only from then on.
     if (arena.isHealed) perform(arena, { do: "confirm" });
     if (arena.effects.length + arena.calls.length > workMax) {
       arena.observer.report("L1", `no rest after ${workMax} effects and calls`);

@@ -11,7 +11,7 @@ const PODS_EACH = 30;
 const VOLUMES_EACH = 5;
 /** How long the controllers of the cluster take to detach the volumes of a node that is out of service. */
 const DETACH_MS = 5_000;
-/** The attachments of the other nodes. */
+/** How many volumes are attached to other nodes. */
 const OTHER_ATTACHMENTS = 2_000;
 
 const hostNames = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index + 1}`);
@@ -73,7 +73,7 @@ function releaseMs(world: WorkloadWorld, name: string): number {
 const failedPods = (world: WorkloadWorld): number =>
   [...world.workload.server.collection<Pod>(PODS).values()].filter(({ status }) => status?.phase === "Failed").length;
 
-/** How long a call to the workload cluster takes in the last test. */
+/** How long a call to the workload cluster takes in the last test, in milliseconds. It changes during the test. */
 let slowMs = 5;
 
 describe("many hosts of a workload cluster that fail at once", () => {
