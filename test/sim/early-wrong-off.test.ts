@@ -55,6 +55,18 @@ function edit(world: World): void {
     .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { devices } });
 }
 
+/** The release of n1, whose BMC is miswired, begins early only after a probe has read its own host On. */
+async function releasesNothingUntilReadOn(world: World): Promise<void> {
+  await stopKubelet(world, 20_000);
+  await world.clock.advance(20_000);
+  assert.deepEqual(ordersOfAgent(world), []);
+  assert.equal(isTainted(world, "n1"), false);
+  rewire(world);
+  await world.clock.advance(PROBED_AGAIN_MS);
+  cutPower(world, "n1");
+  await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+}
+
 describe("a BMC that reports Off of another host", () => {
   it("a BMC that reports Off of another host, found out by renewals in the same boot, fails the remediation and bars its target until that is edited", () =>
     runEarly({}, async (world) => {
@@ -97,14 +109,7 @@ describe("a target that is edited so that it leads to another host, which is off
       await miswire(world);
       edit(world);
       await world.clock.advance(PROBED_MS);
-      await stopKubelet(world, 20_000);
-      await world.clock.advance(20_000);
-      assert.deepEqual(ordersOfAgent(world), []);
-      assert.equal(isTainted(world, "n1"), false);
-      rewire(world);
-      await world.clock.advance(PROBED_AGAIN_MS);
-      cutPower(world, "n1");
-      await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+      await releasesNothingUntilReadOn(world);
     }));
 });
 
@@ -114,14 +119,7 @@ describe("a BMC that has read Off in two probes of a Ready node", () => {
       world.createPod("n1", "db");
       await miswire(world);
       await world.clock.advance(2 * PROBED_AGAIN_MS);
-      await stopKubelet(world, 20_000);
-      await world.clock.advance(20_000);
-      assert.deepEqual(ordersOfAgent(world), []);
-      assert.equal(isTainted(world, "n1"), false);
-      rewire(world);
-      await world.clock.advance(PROBED_AGAIN_MS);
-      cutPower(world, "n1");
-      await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+      await releasesNothingUntilReadOn(world);
     }));
 });
 
