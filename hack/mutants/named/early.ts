@@ -796,6 +796,14 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     CONTACT,
   ),
   connection(
+    "early-slow-write-is-calm",
+    "follow-contact",
+    "a slow write prevents early proofs also if its path has a query: only the time of lists does not count",
+    'method === "GET" && path.includes("?")',
+    'path.includes("?")',
+    CONTACT,
+  ),
+  connection(
     "early-unanswered-is-calm",
     "follow-contact",
     "a call to the API server that waits for its answer for more than 1 s prevents early proofs",

@@ -85,7 +85,8 @@ export function followContact(
     call: Promise<T>,
   ): Promise<T> => {
     const sent = { sentMs: clock.monotonicMs() };
-    if (!path.includes("?")) unanswered.add(sent);
+    const isList = method === "GET" && path.includes("?");
+    if (!isList) unanswered.add(sent);
     try {
       const answer = await call;
       if (answer.status === 429 || answer.status >= 500) troubledAtMs = clock.monotonicMs();

@@ -8,9 +8,9 @@ import type { Change, Watched } from "../watched.ts";
 import { nameOf } from "../watched.ts";
 
 /**
- * A view of the same objects as another view, with what a further `trim` leaves of them. If `fresh`
- * is given, the view is not synced before that resolves. After `signal` aborts, its listeners are not called any more,
- * although the other view may go on.
+ * A view of the same objects as another view, with what a further `trim` leaves of them. If `fresh` is given, the view
+ * is not synced before that resolves. After `signal` aborts, its listeners are not called any more, although the other
+ * view may go on.
  */
 export class DerivedView<S extends KubeObject, T extends KubeObject> implements Watched<T> {
   readonly #source: Watched<S>;

@@ -106,7 +106,7 @@ describe("contact with an API server", () => {
     void transport.send({ ...REQUEST, path: "/api/v1/nodes?limit=500" }, signal);
     await clock.advance(5_000);
     assert.equal(contact().troubledAtMs, -Infinity);
-    void transport.send(REQUEST, signal);
+    void transport.send({ ...REQUEST, method: "POST", path: "/api/v1/pods?fieldValidation=Strict" }, signal);
     await clock.advance(1_000);
     assert.equal(contact().troubledAtMs, -Infinity);
     void transport.send(REQUEST, signal);
